@@ -1,0 +1,3 @@
+module github.com/mcp-roster/roster
+
+go 1.26
