@@ -76,6 +76,9 @@ func (o Object) is(m *Member, name string) bool {
 	return m.KeyEnd-m.Key-2 == len(name) && string(o.Raw[m.Key+1:m.KeyEnd-1]) == name
 }
 
+// Is reports whether the i-th member has this name.
+func (o Object) Is(i int, name string) bool { return o.is(&o.members[i], name) }
+
 // Len returns the number of members.
 func (o Object) Len() int { return len(o.members) }
 
