@@ -121,3 +121,30 @@ func Text(v jsontext.Value) (string, bool) {
 	}
 	return string(v[1 : len(v)-1]), true
 }
+
+// Elements returns the raw elements of a JSON array, as slices of its bytes.
+func Elements(array jsontext.Value) ([]jsontext.Value, error) {
+	s := newScanner(array)
+	defer s.release()
+	if s.dec.PeekKind() != '[' {
+		return nil, errNotArray
+	}
+	if _, err := s.dec.ReadToken(); err != nil {
+		return nil, err
+	}
+	var out []jsontext.Value
+	for s.dec.PeekKind() != ']' {
+		start, end, err := s.value()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, array[start:end:end])
+	}
+	if _, err := s.dec.ReadToken(); err != nil {
+		return nil, err
+	}
+	if !s.atEnd() {
+		return nil, errTrailing
+	}
+	return out, nil
+}

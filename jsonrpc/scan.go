@@ -15,6 +15,7 @@ const MaxDepth = 512
 
 var (
 	errNotObject = errors.New("not a JSON object")
+	errNotArray  = errors.New("not a JSON array")
 	errTrailing  = errors.New("more bytes behind the JSON value")
 	errDepth     = fmt.Errorf("nested more than %d levels deep", MaxDepth)
 	errMembers   = fmt.Errorf("more than %d members", maxMembers)
