@@ -1,0 +1,64 @@
+package server
+
+import (
+	"context"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/mcp-roster/roster/jsonrpc"
+	"github.com/mcp-roster/roster/mcp"
+)
+
+// Source is what a Server serves. Its methods are called from any number of
+// goroutines at once.
+type Source interface {
+	// Info describes the source as it is now.
+	Info() Info
+
+	// List returns one page of a list, complete as the result of the request
+	// in the caller's version. cursor is nil for the first page. A cursor that
+	// the source did not give out for this kind is an error with code -32602.
+	List(ctx context.Context, req *Request, kind mcp.Kind, cursor *string) (jsontext.Value, error)
+
+	// Do answers tools/call, prompts/get, resources/read and
+	// completion/complete. The result is an indexed object, as read off a wire
+	// or by jsonrpc.ParseObject; the server adds to it what the caller's version
+	// requires.
+	Do(ctx context.Context, req *Request) (jsonrpc.Object, error)
+
+	// Fingerprint identifies what List returns, over all pages, to a client
+	// of a version: it is equal as long as every byte is. It does not wait for
+	// anything.
+	Fingerprint(kind mcp.Kind, v mcp.Version) uint64
+
+	// Watch has signal called whenever a fingerprint may have changed, until
+	// stop is called. signal does not block.
+	Watch(signal func()) (stop func())
+}
+
+// ParamSource is a Source that knows which arguments of its tools HTTP clients
+// repeat in headers. The server then compares the two.
+type ParamSource interface {
+	// ParamHeaders returns the annotated parameters of a tool; nil if it has
+	// none or is unknown.
+	ParamHeaders(tool string) []mcp.ParamHeader
+}
+
+// Info describes a Source.
+type Info struct {
+	// Implementation names the server software: an object with name and
+	// version (2026-07-28, schema, Implementation).
+	Implementation jsontext.Value
+	// Capabilities is the ServerCapabilities object.
+	Capabilities jsontext.Value
+	// Instructions say how to use the server; "" if there are none.
+	Instructions string
+	// Hints are those of server/discover.
+	Hints mcp.Hints
+}
+
+// Request is a request on its way to a Source.
+type Request struct {
+	*jsonrpc.Request
+	// Caller is who asks, whichever way its version has of saying so.
+	Caller mcp.Caller
+}
