@@ -42,23 +42,31 @@ type Place struct {
 	At     uint64 `json:"at"`
 }
 
-// Server is what is kept of one server.
+// Server is what is kept of one server's lists.
 type Server struct {
 	Name string `json:"name"`
 	// Key says how the server is reached; what was kept under another key is
 	// of another server.
 	Key string `json:"key"`
+	// Prefix is what its exposed names begin with.
+	Prefix string `json:"prefix"`
+	// Lists has, by kind, the last good list; nil: there never was one.
+	Lists map[string][]Item `json:"lists"`
+	// Names has the exposed names given to items that are gone, by kind and the
+	// server's own name, so that nobody else gets them.
+	Names map[string]map[string]string `json:"names,omitempty"`
+}
+
+// Peer is what is kept of how a server is spoken to.
+type Peer struct {
+	Name string `json:"name"`
+	Key  string `json:"key"` // as in Server
 	// Version is the protocol version last spoken.
 	Version string `json:"version,omitempty"`
 	// Info and Capabilities are the JSON objects it described itself with.
 	Info         string `json:"info,omitempty"`
 	Capabilities string `json:"capabilities,omitempty"`
 	Instructions string `json:"instructions,omitempty"`
-	// Lists has, by kind, the last good list; nil: there never was one.
-	Lists map[string][]Item `json:"lists"`
-	// Names has the exposed names given to items that are gone, by kind and the
-	// server's own name, so that nobody else gets them.
-	Names map[string]map[string]string `json:"names,omitempty"`
 }
 
 // Item is one listed item.
@@ -140,6 +148,19 @@ func (s *Store) Server(name, key string) (Server, bool) {
 	return v, true
 }
 
+// Peer returns how a server that is reached as key says was last spoken to;
+// false if that is not known.
+func (s *Store) Peer(name, key string) (Peer, bool) {
+	var v Peer
+	if !s.read(s.peerFile(name), &v) || v.Name != name || v.Key != key {
+		return Peer{}, false
+	}
+	return v, true
+}
+
+// SavePeer keeps how a server is spoken to. v must not change afterwards.
+func (s *Store) SavePeer(v Peer) { s.save(s.peerFile(v.Name), v) }
+
 // SaveIndex keeps the index. x must not change afterwards.
 func (s *Store) SaveIndex(x Index) { s.save(s.indexFile(), x) }
 
@@ -150,7 +171,11 @@ func (s *Store) indexFile() string { return filepath.Join(s.dir, "index.json") }
 
 // serverFile names a server's file by a digest: names are any text.
 func (s *Store) serverFile(name string) string {
-	return filepath.Join(s.dir, "servers", digest(name)+".json")
+	return filepath.Join(s.dir, "servers", digest(name)+".lists.json")
+}
+
+func (s *Store) peerFile(name string) string {
+	return filepath.Join(s.dir, "servers", digest(name)+".peer.json")
 }
 
 func (s *Store) save(file string, v any) {
