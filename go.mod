@@ -2,4 +2,7 @@ module github.com/mcp-roster/roster
 
 go 1.26
 
-require github.com/go-json-experiment/json v1.27.2 // indirect
+require (
+	github.com/go-json-experiment/json v1.27.2
+	github.com/tailscale/hujson v0.0.0-20260727124030-b80ff77dac4f
+)
