@@ -105,7 +105,7 @@ func (s *source) parse() error {
 	if len(bytes.TrimSpace(s.text)) == 0 {
 		return s.errorAt(0, "the file is empty, expected a JSON object")
 	}
-	if at := tooDeep(s.text); at >= 0 {
+	if at, _ := scan(s.text); at >= 0 {
 		return s.errorAt(at, fmt.Sprintf("objects and arrays are nested more than %d deep", maxDepth))
 	}
 	// hujson wants a line break at the end of a comment, even of the last one.
@@ -132,29 +132,34 @@ func invalidUTF8(text []byte) int {
 	return -1
 }
 
-// tooDeep returns the offset of the bracket that exceeds maxDepth, or -1. The
-// parser is recursive, and Go cannot recover from a stack that is full.
-func tooDeep(text []byte) int {
+// scan returns the offset of the bracket that exceeds maxDepth, or -1, and that
+// of a string that does not end, or -1. The parser is recursive, and Go cannot
+// recover from a stack that is full.
+func scan(text []byte) (deep, open int) {
 	depth := 0
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '{', '[':
 			if depth++; depth > maxDepth {
-				return i
+				return i, -1
 			}
 		case '}', ']':
 			depth--
 		case '"':
+			start := i
 			for i++; i < len(text) && text[i] != '"'; i++ {
 				if text[i] == '\\' {
 					i++
 				}
 			}
+			if i >= len(text) {
+				return -1, start
+			}
 		case '/':
 			i = skipComment(text, i)
 		}
 	}
-	return -1
+	return -1, -1
 }
 
 // skipComment returns the offset of the last byte of the comment that starts
@@ -195,11 +200,7 @@ func (s *source) errorAt(offset int, message string) *SyntaxError {
 // syntaxError turns an error of the parser, which may quote a secret, into one
 // that says what was expected.
 func (s *source) syntaxError(err error) *SyntaxError {
-	offset := 0
-	var line, column int
-	if _, e := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column); e == nil && 1 <= line && line <= len(s.lines) {
-		offset = min(s.lines[line-1]+column-1, len(s.text))
-	}
+	offset := s.parserOffset(err)
 	if inner := errors.Unwrap(err); inner != nil {
 		err = inner
 	}
@@ -207,8 +208,11 @@ func (s *source) syntaxError(err error) *SyntaxError {
 	expected := value
 	message := err.Error()
 	switch {
-	case strings.Contains(message, "invalid literal") && s.text[offset] == '"':
+	case strings.Contains(message, "invalid literal") && offset < len(s.text) && s.text[offset] == '"':
 		return s.stringError(offset)
+	case strings.Contains(message, "parsing string"):
+		_, open := scan(s.text)
+		return s.stringError(open)
 	case strings.Contains(message, "object name"), strings.Contains(message, "object after name"):
 		expected = `":" after a key`
 		if strings.Contains(message, "at start of object name") {
@@ -218,8 +222,6 @@ func (s *source) syntaxError(err error) *SyntaxError {
 		expected = `"," or "}" after a value`
 	case strings.Contains(message, "array after value"), strings.Contains(message, "after array value"):
 		expected = `"," or "]" after a value`
-	case strings.Contains(message, "parsing string"):
-		expected = `a double quote that ends the string`
 	case strings.Contains(message, "parsing comment"):
 		expected = `"*/" that ends the comment`
 	case strings.Contains(message, "line comment"):
@@ -228,6 +230,19 @@ func (s *source) syntaxError(err error) *SyntaxError {
 		expected = "the end of the file"
 	}
 	return s.errorAt(offset, "expected "+expected+", found "+s.found(offset))
+}
+
+// parserOffset returns the offset that an error of the parser gives as line
+// and column, the latter in bytes.
+func (s *source) parserOffset(err error) int {
+	var line, column int
+	if _, err := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column); err != nil || line < 1 {
+		return 0
+	}
+	if line > len(s.lines) { // behind the line break that parse appends
+		return len(s.text)
+	}
+	return min(s.lines[line-1]+column-1, len(s.text))
 }
 
 // found describes what stands at offset by its first character.
@@ -249,15 +264,15 @@ func (s *source) stringError(offset int) *SyntaxError {
 			return s.errorAt(i, fmt.Sprintf(`expected an escape such as \t, found the control character %q in a string`, c))
 		case c == '\\':
 			i++
-			if i == len(s.text) || !strings.ContainsRune(`"\/bfnrtu`, rune(s.text[i])) {
+			if i < len(s.text) && !strings.ContainsRune(`"\/bfnrtu`, rune(s.text[i])) {
 				return s.errorAt(i-1, `expected an escape that JSON knows (a backslash is \\), found `+s.found(i)+" after a backslash")
 			}
-			if s.text[i] == 'u' && !hexDigits(s.text[i+1:], 4) {
+			if i < len(s.text) && s.text[i] == 'u' && !hexDigits(s.text[i+1:], 4) {
 				return s.errorAt(i-1, `expected four hexadecimal digits after \u`)
 			}
 		}
 	}
-	return s.errorAt(offset, "expected a valid string")
+	return s.errorAt(offset, "expected a double quote that ends this string")
 }
 
 func hexDigits(text []byte, n int) bool {
