@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"net/textproto"
 	"net/url"
 	"path/filepath"
@@ -67,29 +68,19 @@ func readServer(e *entry, r *reader, settings Settings) Server {
 		// Nobody wants to hear what is wrong with a server that is switched off.
 		r.problems = slices.DeleteFunc(r.problems, func(p Problem) bool { return p.Severity == SeverityError })
 	}
-	d.Disabled = d.off
-	if i := slices.IndexFunc(r.problems, func(p Problem) bool { return p.Severity == SeverityError }); i >= 0 {
-		problem := r.problems[i]
-		d.Problem, d.Disabled = &problem, true
+	if !d.off {
+		d.Problem = r.failure
 	}
-	d.Timeout = firstOf(d.requestTimeout, d.Timeout, settings.RequestTimeout)
-	d.ConnectTimeout = firstOf(d.ConnectTimeout, settings.ConnectTimeout)
+	d.Disabled = d.off || d.Problem != nil
+	d.Timeout = cmp.Or(d.requestTimeout, d.Timeout, settings.RequestTimeout)
+	d.ConnectTimeout = cmp.Or(d.ConnectTimeout, settings.ConnectTimeout)
 	return d.Server
-}
-
-func firstOf(durations ...time.Duration) time.Duration {
-	for _, d := range durations {
-		if d != 0 {
-			return d
-		}
-	}
-	return 0
 }
 
 // check looks at the entry as a whole and settles the transport. An entry
 // whose fields are wrong already is not accused of what follows from it.
 func (d *draft) check(r *reader, at int) {
-	if slices.ContainsFunc(r.problems, func(p Problem) bool { return p.Severity == SeverityError }) {
+	if r.failure != nil {
 		return
 	}
 	switch {
@@ -167,12 +158,13 @@ func readArgs(r *reader, m member, d *draft) {
 }
 
 func readEnv(r *reader, m member, d *draft) {
-	d.Env = nil
+	var env pairs
+	defer func() { d.Env = env.list }()
 	if m.value.Value.Kind() == '[' {
 		elements, _ := r.elements(m)
 		for _, e := range elements {
 			if name, value, ok := readAssignment(r, e); ok {
-				d.Env = r.set(d.Env, e, name, value)
+				env.set(r, e, name, value)
 			}
 		}
 		return
@@ -187,7 +179,7 @@ func readEnv(r *reader, m member, d *draft) {
 			continue
 		}
 		if value, ok := r.scalar(e); ok {
-			d.Env = r.set(d.Env, e, e.name, value)
+			env.set(r, e, e.name, value)
 		}
 	}
 }
@@ -213,14 +205,24 @@ func readAssignment(r *reader, m member) (name, value string, ok bool) {
 	return name, value, ok
 }
 
+// pairs is a list of pairs in which each name stands once.
+type pairs struct {
+	list  []Pair
+	index map[string]int
+}
+
 // set appends a pair, or replaces one of the same name with a warning.
-func (r *reader) set(pairs []Pair, m member, name, value string) []Pair {
-	if i := slices.IndexFunc(pairs, func(p Pair) bool { return p.Name == name }); i >= 0 {
+func (p *pairs) set(r *reader, m member, name, value string) {
+	if i, ok := p.index[name]; ok {
 		r.warn(m.at, m.field, "%s stands twice; the later one wins", printable(name))
-		pairs[i].Value = value
-		return pairs
+		p.list[i].Value = value
+		return
 	}
-	return append(pairs, Pair{name, value})
+	if p.index == nil {
+		p.index = make(map[string]int)
+	}
+	p.index[name] = len(p.list)
+	p.list = append(p.list, Pair{name, value})
 }
 
 func readDir(r *reader, m member, d *draft) {
@@ -266,7 +268,7 @@ func readURL(r *reader, m member, d *draft) {
 
 func readHeaders(r *reader, m member, d *draft) {
 	members, _ := r.object(m)
-	d.Headers = nil
+	var headers pairs
 	for _, e := range members {
 		if e.value.Value.Kind() == 'n' {
 			continue
@@ -283,8 +285,9 @@ func readHeaders(r *reader, m member, d *draft) {
 			r.fail(e.value.StartOffset, e.field, "the value of a header must not contain line breaks or other control characters")
 			continue
 		}
-		d.Headers = r.set(d.Headers, e, textproto.CanonicalMIMEHeaderKey(e.name), value)
+		headers.set(r, e, textproto.CanonicalMIMEHeaderKey(e.name), value)
 	}
+	d.Headers = headers.list
 }
 
 // isToken reports whether s is a token of RFC 9110, section 5.6.2.

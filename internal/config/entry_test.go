@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -226,6 +227,7 @@ func TestEntryErrors(t *testing.T) {
 		{"inheritEnv is a list", `{"command": "c", "inheritEnv": ["A"]}`, "inheritEnv", "expected true or false, found an array"},
 		{"options", `{"command": "c", "options": {"disabled": "no"}}`, "options.disabled", "expected true or false"},
 		{"prefix", `{"command": "c", "prefix": false}`, "prefix", "expected a string, found false"},
+		{"scope is a number", `{"command": "c", "scope": 1}`, "scope", "expected a string"},
 		{"duration", `{"command": "c", "timeout": "soon"}`, "timeout", `"soon" is not a duration`},
 		{"duration without unit", `{"command": "c", "timeout": "30"}`, "timeout", "the unit is missing"},
 		{"negative", `{"command": "c", "timeout": -1}`, "timeout", "between 0 and 24 hours"},
@@ -273,6 +275,7 @@ func TestWarnings(t *testing.T) {
 		{"typing mistake", `"disabeld": true`, "disabeld", `did you mean "disabled"?`},
 		{"case", `"Args": []`, "Args", `did you mean "args"?`},
 		{"missing letter", `"heades": {}`, "heades", `did you mean "headers"?`},
+		{"long name", `"` + strings.Repeat("x", 100) + `": 1`, `"` + strings.Repeat("x", 64) + `..."`, "unknown key"},
 		{"odd name", `"a b\nc": 1`, `"a b\nc"`, "unknown key"},
 		{"tool filter", `"disabledTools": ["x"]`, "disabledTools", "no effect here"},
 		{"envFile", `"envFile": ".env"`, "envFile", "no effect here"},
@@ -293,6 +296,27 @@ func TestWarnings(t *testing.T) {
 				t.Error("the server does not run")
 			}
 		})
+	}
+}
+
+func TestManyProblems(t *testing.T) {
+	var keys strings.Builder
+	for i := range 100_000 {
+		fmt.Fprintf(&keys, `"x%d": 1, `, i)
+	}
+	start := time.Now()
+	cfg, problems := load(t, nil, `{"mcpServers": {"s": {`+keys.String()+`"command": 1}, "t": {"command": "c"}}}`)
+	if len(problems) != 102 || problems[100].Message != "there are more problems than these" {
+		t.Errorf("got %d problems", len(problems))
+	}
+	if running(cfg) != "t" || cfg.Servers[0].Problem == nil || *cfg.Servers[0].Problem != problems[101] {
+		t.Errorf("the error is lost among the warnings")
+	}
+	if p := problems[101]; p.Line != 1 || p.Column != 22+keys.Len()+len(`"command": `)+1 {
+		t.Errorf("got column %d", p.Column)
+	}
+	if took := time.Since(start); took > time.Minute {
+		t.Errorf("took %v", took)
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 // one that is not a configuration, an error that wraps fs.ErrNotExist for one
 // that is not there. The configuration is nil then. The problems are about
 // single servers and keys, see [Problem]; those of servers that a later file
-// replaces, or that are switched off, are not reported.
+// replaces are not reported, nor errors in servers that are switched off. Of
+// one entry at most about 100 are reported.
 func Load(paths []string, env Lookup) (*Config, []Problem, error) {
 	var sources []*source
 	var errs []error

@@ -108,7 +108,7 @@ func TestLoadWholeEntry(t *testing.T) {
 			"env": {"Z": "1", "PORT": 8080, "DEBUG": true, "UNSET": null, "A": ""},
 			"inheritEnv": true, "prefix": "", "timeout": "90s", "connectTimeout": 2500, "scope": "client"
 		},
-		"web": {"url": "https://x/mcp", "headers": {"authorization": "Bearer t", "X-B": "b"}, "disabled": true}
+		"web": {"url": "https://x/mcp", "headers": {"authorization": "Bearer t", "X-None": null, "X-B": "b"}, "disabled": true}
 	}}`)
 	if len(problems) > 0 {
 		t.Fatalf("problems: %v", problems)

@@ -10,7 +10,10 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-const maxDuration = 24 * time.Hour // that a file may ask for
+const (
+	maxDuration = 24 * time.Hour // that a file may ask for
+	maxProblems = 100            // of one entry, or of a file outside of entries
+)
 
 // reader reads the values of one server entry, or of the settings, and takes
 // down what is wrong with them.
@@ -19,15 +22,31 @@ type reader struct {
 	expander expander
 	server   string // name of the entry, or ""
 	problems []Problem
+	failure  *Problem // the first error
 }
 
+// report takes down a problem, unless there are too many; the first error has
+// always a place.
 func (r *reader) report(severity Severity, at int, field, message string) {
+	first := severity == SeverityError && r.failure == nil
+	if r.full() && !first {
+		return
+	}
+	if len(r.problems) == maxProblems && !first {
+		severity, field, message = SeverityWarning, "", "there are more problems than these"
+	}
 	p := r.source.position(at)
-	r.problems = append(r.problems, Problem{
+	problem := Problem{
 		File: p.File, Line: p.Line, Column: p.Column,
 		Server: r.server, Field: field, Severity: severity, Message: message,
-	})
+	}
+	if first {
+		r.failure = &problem
+	}
+	r.problems = append(r.problems, problem)
 }
+
+func (r *reader) full() bool { return len(r.problems) > maxProblems }
 
 func (r *reader) fail(at int, field, format string, args ...any) {
 	r.report(SeverityError, at, field, fmt.Sprintf(format, args...))
@@ -270,6 +289,7 @@ func (s schema[T]) read(r *reader, members []member, into *T) {
 		case slices.Contains(s.silent, m.name):
 		case slices.Contains(s.inert, m.name):
 			r.warn(m.at, m.field, "this key of another program has no effect here")
+		case r.full(): // spares the search for a suggestion
 		default:
 			r.warn(m.at, m.field, "unknown key%s", suggest(m.name, s.names()))
 		}

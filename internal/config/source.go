@@ -25,10 +25,13 @@ type source struct {
 	path   string // as given
 	folder string // the workspace folder, absolute
 	text   []byte // without the byte order mark; offsets count in it
-	lines  []int  // offset at which each line starts
+	marks  []mark // at the start of each line, and every few KiB
 	root   *hujson.Object
 	start  int // offset of root
 }
+
+// mark is a place in the text from which others are found.
+type mark struct{ offset, line, column int }
 
 // readSource reads and parses a file. The error is a *SyntaxError unless the
 // file could not be read.
@@ -46,12 +49,7 @@ func readSource(path string) (*source, error) {
 		return nil, s.errorAt(0, "the file is "+encoding+", expected UTF-8: save it as UTF-8")
 	}
 	s.text = bytes.TrimPrefix(text, []byte("\ufeff"))
-	s.lines = []int{0}
-	for i, c := range s.text {
-		if c == '\n' {
-			s.lines = append(s.lines, i+1)
-		}
-	}
+	s.marks = marks(s.text)
 	return s, s.parse()
 }
 
@@ -79,7 +77,7 @@ func workspaceFolder(path string) (string, error) {
 		return "", err
 	}
 	dir := filepath.Dir(abs)
-	if slices.Contains([]string{".vscode", ".cursor", ".gemini", ".kiro", ".roo", ".roster"}, filepath.Base(dir)) {
+	if slices.Contains([]string{".vscode", ".cursor", ".gemini", ".kiro", ".roo"}, filepath.Base(dir)) {
 		dir = filepath.Dir(dir)
 	}
 	return dir, nil
@@ -181,16 +179,44 @@ func skipComment(text []byte, i int) int {
 	return i + 2 + n + len(end) - 1
 }
 
+// marks returns marks that are close enough to each other for a position to be
+// found fast, however long the lines are.
+func marks(text []byte) []mark {
+	const distance = 4 << 10
+	last := mark{offset: 0, line: 1, column: 1}
+	marks := []mark{last}
+	for i, c := range text {
+		switch {
+		case c == '\n':
+			last = mark{offset: i + 1, line: last.line + 1, column: 1}
+			marks = append(marks, last)
+		case i == last.offset+distance:
+			last = mark{offset: i, line: last.line, column: last.column + characters(text[last.offset:i])}
+			marks = append(marks, last)
+		}
+	}
+	return marks
+}
+
+// characters counts the bytes that start a character in UTF-8.
+func characters(text []byte) int {
+	n := 0
+	for _, c := range text {
+		if utf8.RuneStart(c) {
+			n++
+		}
+	}
+	return n
+}
+
 // position returns the place of a byte of the file.
 func (s *source) position(offset int) Position {
-	p := Position{File: s.path, Line: 1, Column: 1}
-	if len(s.lines) == 0 {
-		return p
+	if len(s.marks) == 0 {
+		return Position{File: s.path, Line: 1, Column: 1}
 	}
 	offset = min(max(offset, 0), len(s.text))
-	p.Line = sort.SearchInts(s.lines, offset+1)
-	p.Column = 1 + utf8.RuneCount(s.text[s.lines[p.Line-1]:offset])
-	return p
+	m := s.marks[sort.Search(len(s.marks), func(i int) bool { return s.marks[i].offset > offset })-1]
+	return Position{File: s.path, Line: m.line, Column: m.column + characters(s.text[m.offset:offset])}
 }
 
 func (s *source) errorAt(offset int, message string) *SyntaxError {
@@ -239,10 +265,11 @@ func (s *source) parserOffset(err error) int {
 	if _, err := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column); err != nil || line < 1 {
 		return 0
 	}
-	if line > len(s.lines) { // behind the line break that parse appends
+	i := sort.Search(len(s.marks), func(i int) bool { return s.marks[i].line >= line })
+	if i == len(s.marks) { // behind the line break that parse appends
 		return len(s.text)
 	}
-	return min(s.lines[line-1]+column-1, len(s.text))
+	return min(s.marks[i].offset+column-1, len(s.text))
 }
 
 // found describes what stands at offset by its first character.

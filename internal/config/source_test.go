@@ -89,6 +89,8 @@ func TestSyntaxErrors(t *testing.T) {
 		{"bad escape", `{"p": "C:\Users"}`, 1, 10, `a backslash is \\`},
 		{"bad unicode escape", `{"p": "\u12g4"}`, 1, 8, `four hexadecimal digits`},
 		{"comment without end", "{} /* x", 1, 4, `"*/" that ends the comment`},
+		{"far in a long line", `{"é": "` + strings.Repeat("é", 10_000) + `" x`, 1, 10_010, "found 'x'"},
+		{"stray slash", `{"a": 1} / 2`, 1, 10, "expected the end of the file, found '/'"},
 		{"two values", "{}\n{}", 2, 1, `expected the end of the file, found '{'`},
 		{"line separator in comment", "{ // \u2028\n}", 1, 6, `line separator`},
 		{"server map is a string", "{\n\"mcpServers\": \"x\"}", 2, 15, "mcpServers: expected an object or an array of servers, found a string"},
