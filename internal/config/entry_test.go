@@ -62,6 +62,7 @@ func TestOffSwitches(t *testing.T) {
 		{`"options": {"disabled": false, "panicIfInvalid": true}`, false},
 		{`"enabled": true, "disabled": true`, true},
 		{`"disabled": true, "enabled": true`, true},
+		{`"enabled": false, "disabled": false`, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.keys, func(t *testing.T) {
@@ -233,6 +234,7 @@ func TestEntryErrors(t *testing.T) {
 		{"negative", `{"command": "c", "timeout": -1}`, "timeout", "between 0 and 24 hours"},
 		{"negative string", `{"command": "c", "timeout": "-1s"}`, "timeout", "between 0 and 24 hours"},
 		{"too long", `{"command": "c", "timeout": 86400001}`, "timeout", "between 0 and 24 hours"},
+		{"far out of range", `{"command": "c", "timeout": -1e999}`, "timeout", "between 0 and 24 hours"},
 		{"out of range", `{"command": "c", "timeout": 1e999}`, "timeout", "between 0 and 24 hours"},
 		{"duration is true", `{"command": "c", "connectTimeout": true}`, "connectTimeout", "expected a duration"},
 		{"scope", `{"command": "c", "scope": "session"}`, "scope", `it is "shared" or "client"`},
@@ -273,6 +275,7 @@ func TestWarnings(t *testing.T) {
 	tests := []struct{ name, keys, field, want string }{
 		{"unknown", `"wonderful": 1`, "wonderful", "unknown key"},
 		{"typing mistake", `"disabeld": true`, "disabeld", `did you mean "disabled"?`},
+		{"swapped letters", `"cdw": "/"`, "cdw", `did you mean "cwd"?`},
 		{"case", `"Args": []`, "Args", `did you mean "args"?`},
 		{"missing letter", `"heades": {}`, "heades", `did you mean "headers"?`},
 		{"long name", `"` + strings.Repeat("x", 100) + `": 1`, `"` + strings.Repeat("x", 64) + `..."`, "unknown key"},

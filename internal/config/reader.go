@@ -205,10 +205,8 @@ func (r *reader) duration(m member) (time.Duration, bool) {
 		d = parsed
 	case '0':
 		ms, _ := strconv.ParseFloat(string(m.value.Value.(hujson.Literal)), 64) // infinite if out of range
-		d = maxDuration + 1
-		if ms <= float64(maxDuration/time.Millisecond) {
-			d = time.Duration(max(ms, -1) * float64(time.Millisecond))
-		}
+		ms = min(max(ms, -1), 1+float64(maxDuration/time.Millisecond))
+		d = time.Duration(ms * float64(time.Millisecond))
 		if 0 < d && d < time.Second {
 			r.warn(at, m.field, `a number counts milliseconds, so this is %v; for seconds write "%[2]ss"`, d, m.value.Value.(hujson.Literal))
 		}
