@@ -1,0 +1,3 @@
+module github.com/mcp-roster/roster/bench
+
+go 1.26
