@@ -96,18 +96,10 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	o := options{era: era(*dated), rounds: *rounds, duration: *duration, openLoad: *openLoad, openRate: *openRate, progress: os.Stderr}
-	var err, err2 error
-	o.sizes, err = integers(*sizes)
-	o.callers, err2 = integers(*callers)
 	if *big {
-		o.sizes = append(o.sizes, 1<<20)
+		*sizes += "," + strconv.Itoa(1<<20)
 	}
-	if *pattern != "" {
-		var err3 error
-		o.run, err3 = regexp.Compile(*pattern)
-		err = errors.Join(err, err3)
-	}
-	if o.only, err = names(*only), errors.Join(err, err2); err != nil {
+	if err := o.parse(*only, *sizes, *callers, *pattern); err != nil {
 		return err
 	}
 	if err := o.valid(fs.Args()); err != nil {
@@ -202,12 +194,24 @@ func (o options) valid(rest []string) error {
 	return nil
 }
 
-// names splits a list of targets; empty means all.
-func names(s string) []string {
-	if s == "" {
-		return []string{relayName, listName, rosterName}
+// parse reads the options that are lists or patterns.
+func (o *options) parse(only, sizes, callers, pattern string) (err error) {
+	o.only = []string{relayName, listName, rosterName}
+	if only != "" {
+		o.only = strings.Split(only, ",")
 	}
-	return strings.Split(s, ",")
+	if o.sizes, err = integers(sizes); err != nil {
+		return fmt.Errorf("-sizes: %w", err)
+	}
+	if o.callers, err = integers(callers); err != nil {
+		return fmt.Errorf("-callers: %w", err)
+	}
+	if pattern != "" {
+		if o.run, err = regexp.Compile(pattern); err != nil {
+			return fmt.Errorf("-run: %w", err)
+		}
+	}
+	return nil
 }
 
 // integers reads a list of non-negative integers.

@@ -11,7 +11,7 @@ import (
 
 // options is what the flags say.
 type options struct {
-	only     []string // targets; all if empty
+	only     []string // targets
 	era      era
 	rounds   int
 	duration time.Duration // of one measurement

@@ -77,7 +77,12 @@ func startTarget(ctx context.Context, name, dir, binary string) (*target, error)
 
 // start runs the command until it says where it listens.
 func (t *target) start(ctx context.Context) error {
-	t.cmd.Cancel = func() error { return t.cmd.Process.Signal(syscall.SIGTERM) }
+	t.cmd.Cancel = func() error {
+		if err := t.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			return t.cmd.Process.Kill() // Windows has no SIGTERM
+		}
+		return nil
+	}
 	t.cmd.WaitDelay = 10 * time.Second
 	var err error
 	if t.stdin, err = t.cmd.StdinPipe(); err != nil {
@@ -109,16 +114,20 @@ func (t *target) start(ctx context.Context) error {
 	}
 }
 
-// stop ends the process, which must not take longer than 10 s.
+// stop ends the process: with SIGTERM, or by the end of its input if it is one
+// of ours, and after 10 s by force.
 func (t *target) stop() error {
 	if t.name == rosterName {
 		_ = t.cmd.Cancel()
-	} else {
-		_ = t.stdin.Close()
 	}
+	_ = t.stdin.Close()
 	kill := time.AfterFunc(10*time.Second, func() { _ = t.cmd.Process.Kill() })
 	defer kill.Stop()
-	<-t.stderr.ended
+	select {
+	case <-t.stderr.ended:
+	case <-time.After(15 * time.Second):
+		return fmt.Errorf("stop %s: something still holds its standard error", t.name)
+	}
 	_ = t.cmd.Wait() // how it ended says nothing about what was measured
 	return nil
 }
