@@ -116,15 +116,19 @@ func (c *caller) receive() error {
 	return nil
 }
 
-// prepare sets the request to repeat to that of a scenario, sends it once and
-// checks what comes back in every detail.
-func (c *caller) prepare(sc scenario, tool string, tools int) error {
+// prepare sets the request to repeat to that of a scenario and sends it once.
+// An answer as long as bodyLen is taken to be right; if that is 0, it is checked
+// in every detail.
+func (c *caller) prepare(sc scenario, tool string, tools, bodyLen int) error {
 	if sc.kind == kindList {
 		c.request = c.to.list()
 	} else {
 		c.request = c.to.call(tool, sc.bytes)
 	}
-	c.bodyLen = 0
+	c.bodyLen = bodyLen
+	if bodyLen != 0 {
+		return c.call()
+	}
 	if err := c.send(); err != nil {
 		return err
 	}
@@ -132,11 +136,8 @@ func (c *caller) prepare(sc scenario, tool string, tools int) error {
 	if err != nil {
 		return fmt.Errorf("receive: %w", err)
 	}
-	if err := checkAnswer(resp, sc, tools); err != nil {
-		return err
-	}
 	c.bodyLen = len(resp.body)
-	return nil
+	return checkAnswer(resp, sc, tools)
 }
 
 // checkAnswer says what is wrong with the first answer of a scenario.

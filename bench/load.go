@@ -111,15 +111,17 @@ func (l load) measure(ctx context.Context, t *target, sc scenario) (sample, erro
 // connect returns callers that are ready to repeat the request of sc.
 func (l load) connect(ctx context.Context, t *target, sc scenario) ([]*caller, error) {
 	var callers []*caller
+	bodyLen := 0 // the first caller finds out
 	for i := range sc.callers {
 		c, err := dial(ctx, t, l.era, int64(i)*10_000_000, l.duration*2+callLimit)
 		if err != nil {
 			return callers, err
 		}
 		callers = append(callers, c)
-		if err := c.prepare(sc, t.tool, l.tools); err != nil {
+		if err := c.prepare(sc, t.tool, l.tools, bodyLen); err != nil {
 			return callers, fmt.Errorf("%s, %s: %w", t.name, sc.name(), err)
 		}
+		bodyLen = c.bodyLen
 	}
 	return callers, nil
 }

@@ -139,7 +139,7 @@ func (t *target) waitForList(ctx context.Context, e era) error {
 	for {
 		c, err := dial(ctx, t, e, 0, callLimit)
 		if err == nil {
-			err = c.prepare(scenario{kind: kindList}, "", catalogServers*catalogTools)
+			err = c.prepare(scenario{kind: kindList}, "", catalogServers*catalogTools, 0)
 			c.close()
 		}
 		if err == nil {
