@@ -77,8 +77,8 @@ func run(ctx context.Context, args []string) error {
 	var (
 		only     = fs.String("only", "", "targets to run, of roster, relay and list, by commas (all)")
 		dated    = fs.String("era", string(stateless), "shape of the requests: 2026-07-28 or 2025-11-25")
-		rounds   = fs.Int("rounds", 5, "how often everything is measured")
-		duration = fs.Duration("duration", 400*time.Millisecond, "length of one measurement")
+		rounds   = fs.Int("rounds", 9, "how often everything is measured")
+		duration = fs.Duration("duration", 200*time.Millisecond, "length of one measurement")
 		sizes    = fs.String("sizes", "100,10240", "lengths of a result in bytes, by commas")
 		big      = fs.Bool("big", false, "also measure results of 1 MiB")
 		callers  = fs.String("callers", "1,16,64", "numbers of concurrent calls, by commas")
