@@ -66,12 +66,23 @@ func TestReadsDoNotAllocate(t *testing.T) {
 // it is large, in bytes, which are the same on every machine. A copy of the
 // whole set per add would be hundreds of times more.
 func TestAddIsAmortised(t *testing.T) {
-	for name, after := range map[string]func(*registry.Set[numbered]){
-		"adds":           func(*registry.Set[numbered]) {},
-		"adds and lists": func(s *registry.Set[numbered]) { s.Snapshot().Len() },
+	remove := func(s *registry.Set[numbered]) { s.RemoveName("one") }
+	list := func(s *registry.Set[numbered]) { s.Snapshot().Len() }
+	nothing := func(*registry.Set[numbered]) {}
+	for _, tt := range []struct {
+		name          string
+		before, after func(*registry.Set[numbered])
+	}{
+		{"adds", nothing, nothing},
+		{"adds and lists", nothing, list},
+		{"adds and lists after a removal", remove, list},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
 			s := newNumbers()
+			if err := s.Add(numbered{"one", 1}, numbered{"two", 2}, numbered{"three", 3}); err != nil {
+				t.Fatal(err)
+			}
+			tt.before(s)
 			items := numbers(20_000)
 			cost := func(from, to int) uint64 {
 				var before, now runtime.MemStats
@@ -80,7 +91,7 @@ func TestAddIsAmortised(t *testing.T) {
 					if err := s.Add(it); err != nil {
 						t.Fatal(err)
 					}
-					after(s)
+					tt.after(s)
 				}
 				runtime.ReadMemStats(&now)
 				return (now.TotalAlloc - before.TotalAlloc) / uint64(to-from)

@@ -126,11 +126,11 @@ func within(t *testing.T, what string, f func()) {
 
 func wait(t *testing.T, what string, done <-chan struct{}) {
 	t.Helper()
-	timer := time.NewTimer(10 * time.Second)
+	timer := time.NewTimer(time.Minute)
 	defer timer.Stop()
 	select {
 	case <-done:
 	case <-timer.C:
-		t.Fatalf("%s: still not done after 10 s", what)
+		t.Fatalf("%s: still not done after a minute", what)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mcp-roster/roster/registry"
@@ -152,8 +153,9 @@ func TestSeeds1_05_VisibleItemNeverMoves(t *testing.T) {
 	for _, where := range []string{"Name", "Fold"} {
 		t.Run(where, func(t *testing.T) {
 			stalled, release := make(chan struct{}), make(chan struct{})
+			var calls atomic.Int32
 			stall := func(at, name string) {
-				if at == where && name == "first" {
+				if at == where && name == "first" && calls.Add(1) == 1 {
 					close(stalled)
 					<-release
 				}
@@ -183,6 +185,9 @@ func TestSeeds1_05_VisibleItemNeverMoves(t *testing.T) {
 			after := s.Snapshot()
 			if got := after.Names(); !slices.Equal(got, []string{"second", "first"}) {
 				t.Errorf("after both adds: %q, want second, first", got)
+			}
+			if err := coherent(after); err != nil {
+				t.Error(err)
 			}
 			if before.At(0) != after.At(0) {
 				t.Errorf("the visible entry changed from %+v to %+v", before.At(0), after.At(0))
@@ -235,6 +240,14 @@ func TestSeeds1_07_CallersOwnTheirCopies(t *testing.T) {
 	wantNames(t, s, "c", "a", "b")
 	if snap != s.Snapshot() {
 		t.Error("the snapshot was not the same one")
+	}
+	for i, e := range snap.All() { // a loop may end early
+		if i == 1 {
+			if e.Name != "a" {
+				t.Errorf("entry 1 is %q", e.Name)
+			}
+			break
+		}
 	}
 }
 

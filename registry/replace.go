@@ -57,11 +57,11 @@ func (s *Set[T]) compare(wanted []*item[T], compared []comparison[T]) {
 	}
 }
 
-// upToDate reports whether each wanted item was compared with the entry that
-// is there now, if there is one.
+// upToDate reports whether each wanted item was compared with what is there
+// now.
 func upToDate[T any](d *draft[T], wanted []*item[T], compared []comparison[T]) bool {
 	for i, it := range wanted {
-		if found := d.index.get(it.key, it.hash); found != nil && found != compared[i].with {
+		if d.index.get(it.key, it.hash) != compared[i].with {
 			return false
 		}
 	}

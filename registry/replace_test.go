@@ -87,14 +87,15 @@ func TestReplaceRace(t *testing.T) {
 		during func(s *registry.Set[*tool])
 		always bool
 		want   []string
+		change registry.Change
 	}{
-		{"newcomer", func(s *registry.Set[*tool]) { _ = s.Add(tools("n")...) }, false, []string{"a", "b", "z"}},
-		{"same newcomer", func(s *registry.Set[*tool]) { _ = s.Add(tools("z")...) }, false, []string{"a", "b", "z"}},
-		{"removed", func(s *registry.Set[*tool]) { s.RemoveName("a") }, false, []string{"b", "z", "a"}},
-		{"came back", func(s *registry.Set[*tool]) { s.RemoveName("a"); _ = s.Add(tools("a")...) }, false, []string{"b", "a", "z"}},
-		{"new value", func(s *registry.Set[*tool]) { put(s, "a", "other") }, false, []string{"a", "b", "z"}},
-		{"new value each time", func(s *registry.Set[*tool]) { put(s, "a", "other") }, true, []string{"a", "b", "z"}},
-		{"cleared", func(s *registry.Set[*tool]) { s.Clear() }, false, []string{"z", "a", "b"}},
+		{"newcomer", func(s *registry.Set[*tool]) { _ = s.Add(tools("n")...) }, false, []string{"a", "b", "z"}, registry.Change{Added: 1, Removed: 1}},
+		{"same newcomer", func(s *registry.Set[*tool]) { _ = s.Add(tools("z")...) }, false, []string{"a", "b", "z"}, registry.Change{}},
+		{"removed", func(s *registry.Set[*tool]) { s.RemoveName("a") }, false, []string{"b", "z", "a"}, registry.Change{Added: 2}},
+		{"came back", func(s *registry.Set[*tool]) { s.RemoveName("a"); _ = s.Add(tools("a")...) }, false, []string{"b", "a", "z"}, registry.Change{Added: 1}},
+		{"new value", func(s *registry.Set[*tool]) { put(s, "a", "other") }, false, []string{"a", "b", "z"}, registry.Change{Added: 1, Updated: 1}},
+		{"new value each time", func(s *registry.Set[*tool]) { put(s, "a", "other") }, true, []string{"a", "b", "z"}, registry.Change{Added: 1, Updated: 1}},
+		{"cleared", func(s *registry.Set[*tool]) { s.Clear() }, false, []string{"z", "a", "b"}, registry.Change{Added: 3}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var s *registry.Set[*tool]
@@ -105,14 +106,15 @@ func TestReplaceRace(t *testing.T) {
 					tt.during(s)
 					inside = false
 				}
-				return !inside && a.text == b.text // so that "each time" is a change each time
+				// From within, all is different, so that each time is a change.
+				return !inside && (tt.always || a.text == b.text)
 			}})
 			mustAdd(t, s, tools("a", "b")...)
 			armed = true
 			items := tools("z", "a", "b")
 			within(t, "Replace", func() {
-				if _, err := s.Replace(items); err != nil {
-					t.Error(err)
+				if change, err := s.Replace(items); err != nil || change != tt.change {
+					t.Errorf("Replace = %+v, %v, want %+v", change, err, tt.change)
 				}
 			})
 			wantNames(t, s, tt.want...)
@@ -122,6 +124,27 @@ func TestReplaceRace(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestReplaceAsksAgainOnlyWhereItMust counts comparisons when one entry changed.
+func TestReplaceAsksAgainOnlyWhereItMust(t *testing.T) {
+	var s *registry.Set[*tool]
+	asked := make(map[string]int)
+	s = registry.New(registry.Options[*tool]{Name: nameOf, Equal: func(a, b *tool) bool {
+		asked[b.name]++
+		if b.name == "c" && asked["c"] == 1 {
+			s.RemoveName("b")
+			mustAdd(t, s, tools("b")...)
+		}
+		return true
+	}})
+	mustAdd(t, s, tools("a", "b", "c")...)
+	if change, err := s.Replace(tools("a", "b", "c")); err != nil || !change.Empty() {
+		t.Errorf("Replace = %+v, %v", change, err)
+	}
+	if asked["a"] != 1 || asked["b"] != 2 || asked["c"] != 1 {
+		t.Errorf("asked %v times", asked)
 	}
 }
 

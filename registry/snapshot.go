@@ -2,7 +2,6 @@ package registry
 
 import (
 	"iter"
-	"slices"
 	"sort"
 )
 
@@ -88,11 +87,9 @@ func (s *Snapshot[T]) Names() []string {
 // Entries returns the entries in order, in a slice that is the caller's own:
 // what [Set.Restore] takes.
 func (s *Snapshot[T]) Entries() []Entry[T] {
-	return slices.AppendSeq(make([]Entry[T], 0, len(s.items)), func(yield func(Entry[T]) bool) {
-		for _, it := range s.items {
-			if !yield(it.Entry) {
-				return
-			}
-		}
-	})
+	entries := make([]Entry[T], len(s.items))
+	for i, it := range s.items {
+		entries[i] = it.Entry
+	}
+	return entries
 }

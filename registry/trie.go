@@ -107,14 +107,12 @@ func (n *node[T]) remove(it *item[T], shift uint) *node[T] {
 	if r.item != nil {
 		return n.without(place, bit)
 	}
-	switch sub := r.sub.remove(it, shift+slotBits); {
-	case sub == nil:
-		return n.without(place, bit)
-	case len(sub.refs) == 1 && sub.refs[0].item != nil:
-		return n.with(place, sub.refs[0]) // no node for a single item
-	default:
-		return n.with(place, ref[T]{sub: sub})
+	// Below the root a node has at least two items under it, so one is left.
+	sub := r.sub.remove(it, shift+slotBits)
+	if len(sub.refs) == 1 && sub.refs[0].item != nil {
+		return n.with(place, sub.refs[0])
 	}
+	return n.with(place, ref[T]{sub: sub})
 }
 
 // with returns a copy of n that has r at place.
@@ -125,7 +123,7 @@ func (n *node[T]) with(place int, r ref[T]) *node[T] {
 }
 
 // without returns a copy of n that lacks the ref at place, whose bit is given
-// (0 in a bucket); nil if it was the only one.
+// (0 in a bucket); nil if it was the only one, which only a root can have.
 func (n *node[T]) without(place int, bit uint16) *node[T] {
 	if len(n.refs) == 1 {
 		return nil

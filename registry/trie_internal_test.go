@@ -69,11 +69,17 @@ func TestTrie(t *testing.T) {
 					delete(want, k)
 				} else {
 					it := &item[int]{key: k, hash: hashOf(i), Entry: Entry[int]{Value: step}}
+					before := root
 					root = root.put(it, 0)
 					want[k] = it
+					// Another future of the same root, which is given up.
+					before.put(&item[int]{key: "decoy", hash: it.hash}, 0)
 				}
 				if got := root.get("nobody", hashOf(i)); got != nil {
 					t.Fatalf("step %d: get(nobody) = %v", step, got)
+				}
+				if got := root.get("decoy", hashOf(i)); got != nil {
+					t.Fatalf("step %d: get(decoy) = %v", step, got)
 				}
 				if step%50 == 0 {
 					old = append(old, kept{root, maps.Clone(want)})
