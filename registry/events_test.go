@@ -155,6 +155,40 @@ func TestSeeds2_05_NothingHappenedNoEvent(t *testing.T) {
 	heard.want(t, registry.Change{Removed: 1})
 }
 
+// TestNoEventIsLost opens and ends scopes everywhere while others change the
+// set: what was announced in the end is what was done.
+func TestNoEventIsLost(t *testing.T) {
+	s := newTools()
+	heard := record(t, s)
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() { // ends after 200 scopes
+			for range 200 {
+				s.Defer()()
+			}
+		})
+		wg.Go(func() { // ends after 200 changes
+			it := &tool{name: fmt.Sprint(g)}
+			for range 100 {
+				if s.Add(it) != nil || !s.Remove(it) {
+					t.Error("a change failed")
+				}
+			}
+		})
+	}
+	within(t, "changes", wg.Wait)
+	var sum registry.Change
+	for _, c := range heard.changes {
+		if c.Empty() {
+			t.Error("an event without a change")
+		}
+		sum.Added, sum.Removed = sum.Added+c.Added, sum.Removed+c.Removed
+	}
+	if want := (registry.Change{Added: 400, Removed: 400}); sum != want {
+		t.Errorf("announced %+v in all, want %+v", sum, want)
+	}
+}
+
 func TestStoppedListener(t *testing.T) {
 	s := newTools()
 	var told []string

@@ -24,11 +24,11 @@ func TestSeeds1_03_ReadersTakeNoLock(t *testing.T) {
 		e, _ := snap.Lookup("c")
 		read <- fmt.Sprint(v, ok, s.Len(), snap.Names(), again, e.Value)
 	}()
-	timer := time.NewTimer(10 * time.Second)
+	timer := time.NewTimer(time.Minute)
 	defer timer.Stop()
 	select {
 	case got := <-read:
-		if want := "btrue 2 [b c] true c"; got != fmt.Sprint("b", true, 2, []string{"b", "c"}, true, "c") {
+		if want := fmt.Sprint("b", true, 2, []string{"b", "c"}, true, "c"); got != want {
 			t.Errorf("read %q, want %q", got, want)
 		}
 	case <-timer.C:

@@ -109,8 +109,9 @@ func TestSeeds1_03_LookupWhileOthersWrite(t *testing.T) {
 	}
 }
 
-// TestSeeds1_04_OnePointInTheOrder has everybody fight for the same names. Every success must have its place: for each name adds and
-// removes alternate, so they differ by what is left.
+// TestSeeds1_04_OnePointInTheOrder has everybody fight for the same names. If
+// each success has its point in the order, adds and removes of a name
+// alternate, and what is left is the difference.
 func TestSeeds1_04_OnePointInTheOrder(t *testing.T) {
 	s := newTools()
 	const names = 5

@@ -157,6 +157,7 @@ func TestRestoreRefuses(t *testing.T) {
 	}{
 		{"zero", []registry.Entry[*tool]{entry(0, "x")}, ""},
 		{"equal", []registry.Entry[*tool]{entry(8, "x"), entry(8, "y")}, ""},
+		{"too high", []registry.Entry[*tool]{entry(8, "x"), entry(1<<62+1, "y")}, ""},
 		{"falling", []registry.Entry[*tool]{entry(9, "x"), entry(8, "y")}, ""},
 		{"not above what is there", []registry.Entry[*tool]{entry(2, "x")}, ""},
 		{"not above what was there", []registry.Entry[*tool]{entry(3, "x")}, ""},

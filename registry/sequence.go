@@ -11,12 +11,17 @@ type Sequence struct {
 }
 
 // NewSequence returns a sequence that goes on after last: its first ordinal
-// is last+1.
+// is last+1. Who reads last from a file checks it first; a sequence that
+// begins near the end of uint64 starts over at 0.
 func NewSequence(last uint64) *Sequence {
 	q := new(Sequence)
 	q.last.Store(last)
 	return q
 }
+
+// maxOrdinal bounds restored ordinals, so that a damaged file cannot bring a
+// sequence near its end.
+const maxOrdinal = 1 << 62
 
 // Next returns an ordinal that is higher than all before it.
 func (q *Sequence) Next() uint64 { return q.last.Add(1) }

@@ -128,8 +128,8 @@ func (s *Set[T]) Clear() int {
 }
 
 // Restore appends entries of an earlier life of the set, under the names and
-// ordinals they had. Ordinals must grow, and be above those of all items that
-// this set ever had; the set's Sequence goes on after them. Sets that share a
+// ordinals they had. Ordinals must grow, be above those of all items that this
+// set ever had, and not exceed 1<<62; the set's Sequence goes on after them. Sets that share a
 // Sequence are restored before any of them adds an item, or the Sequence is
 // made with the highest ordinal of all. On error, which is a
 // [*DuplicateError] if a name is taken, nothing was restored.
@@ -145,6 +145,9 @@ func (s *Set[T]) Restore(entries []Entry[T]) error {
 	_, err := s.commit(func(d *draft[T]) error {
 		last := d.last
 		for _, it := range restored {
+			if it.Ordinal > maxOrdinal {
+				return fmt.Errorf("registry: restore %q: ordinal %d is above %d", it.Name, it.Ordinal, uint64(maxOrdinal))
+			}
 			if it.Ordinal <= last {
 				return fmt.Errorf("registry: restore %q: ordinal %d is not above %d", it.Name, it.Ordinal, last)
 			}
