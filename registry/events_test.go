@@ -373,7 +373,8 @@ func TestUpdateIsRunAgain(t *testing.T) {
 	}{
 		{
 			"other name", func(s *registry.Set[*tool]) { _ = s.Add(tools("n")...) },
-			func(b *registry.Batch[*tool]) { b.Set(&tool{name: "a"}); _ = b.Add(tools("z")...) }, 1, []string{"a", "b", "n", "z"},
+			func(b *registry.Batch[*tool]) { b.Set(&tool{name: "a"}); _ = b.Add(tools("z")...) }, 1,
+			[]string{"a", "b", "n", "z"},
 		},
 		{
 			"name that was read", func(s *registry.Set[*tool]) { s.RemoveName("b") },
@@ -381,7 +382,8 @@ func TestUpdateIsRunAgain(t *testing.T) {
 				if _, ok := b.Get("b"); ok {
 					_ = b.Add(tools("b is there")...)
 				}
-			}, 2, []string{"a"},
+			}, 2,
+			[]string{"a"},
 		},
 		{
 			"name that was absent", func(s *registry.Set[*tool]) { _ = s.Add(tools("z")...) },
@@ -389,15 +391,18 @@ func TestUpdateIsRunAgain(t *testing.T) {
 				if b.Add(tools("z")...) != nil {
 					b.RemoveName("z")
 				}
-			}, 2, []string{"a", "b"},
+			}, 2,
+			[]string{"a", "b"},
 		},
 		{
 			"came back", func(s *registry.Set[*tool]) { s.RemoveName("a"); _ = s.Add(tools("a")...) },
-			func(b *registry.Batch[*tool]) { b.RemoveName("a") }, 2, []string{"b"},
+			func(b *registry.Batch[*tool]) { b.RemoveName("a") }, 2,
+			[]string{"b"},
 		},
 		{
 			"cleared", func(s *registry.Set[*tool]) { _ = s.Add(tools("n")...) },
-			func(b *registry.Batch[*tool]) { b.Clear(); _ = b.Add(tools("n", "a")...) }, 1, []string{"n", "a"},
+			func(b *registry.Batch[*tool]) { b.Clear(); _ = b.Add(tools("n", "a")...) }, 1,
+			[]string{"n", "a"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
