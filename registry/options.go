@@ -1,9 +1,6 @@
 package registry
 
-import (
-	"hash/maphash"
-	"reflect"
-)
+import "hash/maphash"
 
 // Options say how a set handles its items. Name is required, the zero value
 // of everything else is sensible. The functions run outside the set's lock
@@ -49,14 +46,15 @@ func (o Options[T]) withDefaults() Options[T] {
 	return o
 }
 
-// identical is a == b for values of which only the dynamic type can tell
-// whether they may be compared.
-func identical[T any](a, b T) bool {
-	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
-	if !va.IsValid() || !vb.IsValid() {
-		return va.IsValid() == vb.IsValid() // nil interfaces
-	}
-	return va.Comparable() && vb.Comparable() && any(a) == any(b)
+// identical is a == b, and false if a dynamic type has no ==, which Go only
+// finds out by panicking.
+func identical[T any](a, b T) (same bool) {
+	defer func() {
+		if recover() != nil {
+			same = false
+		}
+	}()
+	return any(a) == any(b)
 }
 
 // keys turns names into keys. It is shared by a set and its snapshots.
