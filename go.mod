@@ -6,3 +6,5 @@ require (
 	github.com/go-json-experiment/json v1.27.2
 	github.com/tailscale/hujson v0.0.0-20260727124030-b80ff77dac4f
 )
+
+require github.com/yosida95/uritemplate/v3 v3.0.2 // indirect

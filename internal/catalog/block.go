@@ -2,10 +2,7 @@ package catalog
 
 import (
 	"bytes"
-	"hash/maphash"
-	"net/url"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -41,33 +38,9 @@ type Note struct {
 // and for those without.
 type sums [2]uint64
 
-var seed = maphash.MakeSeed()
-
 // folds bring a kind's names into the form in which they are compared.
 var folds = [len(mcp.Kinds)]func(string) string{
-	mcp.Resources: foldURI, mcp.Templates: foldURI,
-}
-
-// foldURI lowers scheme and host, which is all that URIs of any scheme have in
-// common (RFC 3986, section 6.2.2.1).
-func foldURI(uri string) string {
-	scheme, rest, ok := strings.Cut(uri, "://")
-	if !ok {
-		return uri
-	}
-	host, path := rest, ""
-	if i := strings.IndexAny(rest, "/?#{"); i >= 0 {
-		host, path = rest[:i], rest[i:]
-	}
-	if user, h, ok := strings.Cut(host, "@"); ok {
-		host = user + "@" + strings.ToLower(h)
-	} else {
-		host = strings.ToLower(host)
-	}
-	if _, err := url.Parse(scheme + "://x"); err != nil {
-		return uri
-	}
-	return strings.ToLower(scheme) + "://" + host + path
+	mcp.Resources: mcp.FoldURI, mcp.Templates: mcp.FoldURI,
 }
 
 func fold(k mcp.Kind, name string) string {
@@ -305,20 +278,16 @@ func sum(s *registry.Snapshot[*Entry]) *sums {
 	if s.Len() == 0 {
 		return &out
 	}
-	var any, object maphash.Hash
-	any.SetSeed(seed)
-	object.SetSeed(seed)
-	for _, e := range s.All() {
-		write(&any, e.Value.Definition.For(mcp.Latest))
-		write(&object, e.Value.Definition.For(mcp.LatestSession))
+	for form, v := range versions {
+		out[form] = mcp.Fingerprint(func(yield func(jsontext.Value) bool) {
+			for _, e := range s.All() {
+				if !yield(e.Value.Definition.For(v)) {
+					return
+				}
+			}
+		})
 	}
-	out[0], out[1] = any.Sum64(), object.Sum64()
 	return &out
-}
-
-func write(h *maphash.Hash, v jsontext.Value) {
-	_, _ = h.Write(v) // a hash takes everything
-	_ = h.WriteByte(0)
 }
 
 // reserve is how many ordinals are set aside at a time, so that they need not

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,8 +34,8 @@ type Options struct {
 	Store *state.Store
 	// NameLength is the most characters that an exposed name may have. 0: 50.
 	NameLength int
-	// PageItems and PageBytes cut a list into pages. 0: 2,000 and 8 MiB.
-	PageItems, PageBytes int
+	// Page says where a list is cut into pages.
+	Page mcp.PageLimits
 	// Implementation is what pages for stateless versions name as the server.
 	Implementation jsontext.Value
 	// Logger gets what is wrong with lists. nil: nothing.
@@ -79,6 +80,13 @@ type Entry struct {
 	raw jsontext.Value // as the server wrote it
 }
 
+// HasParam reports whether a header field repeats one of a tool's arguments.
+func (e *Entry) HasParam(field string) bool {
+	return slices.ContainsFunc(e.Params, func(p mcp.ParamHeader) bool {
+		return strings.EqualFold(field, mcp.HeaderParamPrefix+p.Name)
+	})
+}
+
 // Catalog holds the lists of all servers.
 type Catalog struct {
 	opts     Options
@@ -107,12 +115,7 @@ func New(servers []ServerOptions, opts Options) *Catalog {
 	if opts.NameLength == 0 {
 		opts.NameLength = 50
 	}
-	if opts.PageItems == 0 {
-		opts.PageItems = 2000
-	}
-	if opts.PageBytes == 0 {
-		opts.PageBytes = 8 << 20
-	}
+	opts.Page = opts.Page.WithDefaults()
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"encoding/binary"
-	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,15 +52,13 @@ func (c *Catalog) touch(k mcp.Kind) {
 // Fingerprint is equal as long as List returns the same items, byte for byte,
 // to clients of a version.
 func (c *Catalog) Fingerprint(kind mcp.Kind, v mcp.Version) uint64 {
-	var h maphash.Hash
-	h.SetSeed(seed)
-	for _, b := range *c.blocks.Load() {
-		if n := b.sums[kind].Load()[form(v)]; n != 0 {
-			var buf [8]byte
-			_, _ = h.Write(binary.LittleEndian.AppendUint64(buf[:0], n))
+	return mcp.Fingerprint(func(yield func(jsontext.Value) bool) {
+		for _, b := range *c.blocks.Load() {
+			if n := b.sums[kind].Load()[form(v)]; n != 0 && !yield(binary.LittleEndian.AppendUint64(nil, n)) {
+				return
+			}
 		}
-	}
-	return h.Sum64()
+	})
 }
 
 // errOldCursor is for a cursor that cannot be followed.
@@ -136,7 +133,6 @@ func (c *Catalog) high(k mcp.Kind) uint64 {
 func (c *Catalog) encode(k mcp.Kind, form int, from position, high uint64) (page jsontext.Value, next position) {
 	v := versions[form]
 	p := mcp.Page{Kind: k, Server: c.opts.Implementation, Hints: mcp.Hints{TTL: c.ttl(k)}}
-	size := 0
 	var last position
 	for _, b := range *c.blocks.Load() {
 		if b.place < from.place {
@@ -152,18 +148,14 @@ func (c *Catalog) encode(k mcp.Kind, form int, from position, high uint64) (page
 			if e.Ordinal > high {
 				break
 			}
-			item := e.Value.Definition.For(v)
-			if len(p.Items) > 0 && (len(p.Items) == c.opts.PageItems || size+len(item) > c.opts.PageBytes) {
-				next = last
+			if !p.Add(e.Value.Definition.For(v), c.opts.Page) {
 				p.Next = mcp.Cursor{Epoch: c.epoch, Kind: k, High: high, Place: last.place, Ordinal: last.ordinal}.Encode()
-				return p.Append(make([]byte, 0, size+512), v), next
+				return p.Append(make([]byte, 0, p.Size()), v), last
 			}
-			p.Items = append(p.Items, item)
-			size += len(item) + 1
 			last = position{b.place, e.Ordinal}
 		}
 	}
-	return p.Append(make([]byte, 0, size+512), v), position{}
+	return p.Append(make([]byte, 0, p.Size()), v), position{}
 }
 
 // ttl is how long a page may be kept: the shortest of the servers in it.
