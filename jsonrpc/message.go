@@ -144,7 +144,7 @@ func (e *envelope) member(s *scanner, key []byte) error {
 func (e *envelope) object(s *scanner, bit uint) error {
 	obj, err := s.object(bit == hasParams)
 	if err != nil {
-		if _, dup := errors.AsType[*duplicateError](err); !dup && err != errMembers {
+		if _, dup := errors.AsType[*duplicateError](err); !dup && !errors.Is(err, errMembers) {
 			return err
 		}
 		e.fail(CodeInvalidParams, "in params, %v", err)

@@ -137,7 +137,7 @@ func (o Object) duplicate() error {
 // atEnd reports whether only white space is left.
 func (s *scanner) atEnd() bool {
 	_, err := s.dec.ReadToken()
-	return err == io.EOF
+	return errors.Is(err, io.EOF)
 }
 
 // checkDepth refuses nesting beyond MaxDepth. Counting brackets is enough for
