@@ -1,0 +1,86 @@
+# `make help` lists the targets. The tools are pinned in tools/go.mod and built into bin/.
+
+# Tests run as "$(GOTEST) -race ./..."; CI puts a command here that also counts them.
+GOTEST ?= go test
+# How long `make fuzz` tries each fuzz target, and how often `make stress` repeats each test.
+FUZZTIME ?= 10s
+COUNT ?= 20
+# What `make fuzz`, `make stress` and `make bench` look at.
+PKG ?= ./...
+
+# Directories of all modules of this repository. Formatting, vet and tidy cover all of them.
+MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/node_modules/*' -not -path '*/testdata/*' -not -path './.*/*'))))
+# Those whose tests need nothing but Go. The others have a target of their own.
+GOMODULES := $(filter-out ./interop ./conformance,$(MODULES))
+
+# Runs $(1) in each of the directories $(2), all of them even if one fails.
+each = @code=0; for dir in $(2); do (cd $$dir && $(1)) || { echo "failed in $$dir" >&2; code=1; }; done; exit $$code
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## compile every package, and bin/roster
+	go build ./...
+	$(if $(wildcard cmd/roster),go build -trimpath -o bin/roster ./cmd/roster)
+
+.PHONY: test
+test: ## run the tests under the race detector
+	$(call each,$(GOTEST) -race ./...,$(GOMODULES))
+
+.PHONY: check
+check: format tidy build vet lint test ## everything a change must pass: format, tidy, build, vet, lint, test
+
+.PHONY: format
+format: bin/golangci-lint ## check the formatting (gofumpt); make fmt repairs it
+	bin/golangci-lint fmt --diff
+
+.PHONY: fmt
+fmt: bin/golangci-lint ## format all Go files
+	bin/golangci-lint fmt
+
+.PHONY: tidy
+tidy: ## check that every go.mod and go.sum is tidy
+	$(call each,go mod tidy -diff,$(MODULES))
+
+.PHONY: vet
+vet: ## go vet, for linux, windows and darwin
+	$(call each,GOOS=linux go vet ./...,$(MODULES))
+	GOOS=windows go vet ./...
+	GOOS=darwin go vet ./...
+
+.PHONY: lint
+lint: bin/golangci-lint ## static checks of .golangci.yml, for linux, windows and darwin
+	GOOS=linux bin/golangci-lint run ./...
+	GOOS=windows bin/golangci-lint run ./...
+	GOOS=darwin bin/golangci-lint run ./...
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for FUZZTIME (10s), in PKG (./...)
+	@set -e; for pkg in $$(go list $(PKG)); do \
+		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$target"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+.PHONY: stress
+stress: ## repeat the tests of PKG COUNT (20) times, on 1, 2 and 8 processors
+	go test -race -count $(COUNT) -cpu 1,2,8 -failfast $(PKG)
+
+.PHONY: bench
+bench: ## run the Go benchmarks in PKG
+	go test -run '^$$' -bench . -benchmem $(PKG)
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin
+
+bin/golangci-lint: tools/go.mod tools/go.sum
+	go build -C tools -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+bin/testcount: $(wildcard tools/testcount/*.go) tools/go.mod
+	go build -C tools -o ../bin/testcount ./testcount
