@@ -5,7 +5,7 @@ GOTEST ?= go test
 # How long `make fuzz` tries each fuzz target, and how often `make stress` repeats each test.
 FUZZTIME ?= 10s
 COUNT ?= 20
-# What `make fuzz`, `make stress` and `make bench` look at.
+# What `make fuzz`, `make stress` and `make microbench` look at.
 PKG ?= ./...
 
 # Directories of all modules of this repository. Formatting, vet and tidy cover all of them.
@@ -72,7 +72,11 @@ stress: ## repeat the tests of PKG COUNT (20) times, on 1, 2 and 8 processors
 	go test -race -count $(COUNT) -cpu 1,2,8 -failfast $(PKG)
 
 .PHONY: bench
-bench: ## run the Go benchmarks in PKG
+bench: ## measure the gateway against bare references (bench/README.md)
+	$(MAKE) -C bench run
+
+.PHONY: microbench
+microbench: ## run the Go benchmarks in PKG (./...)
 	go test -run '^$$' -bench . -benchmem $(PKG)
 
 .PHONY: clean
