@@ -23,14 +23,23 @@ func TestResponseReader(t *testing.T) {
 		err      error // of the call after the last response
 	}{
 		{"length", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", []want{{200, "hello"}}, io.EOF},
-		{"two", "HTTP/1.1 200 OK\r\ncontent-length:5\r\n\r\nhelloHTTP/1.1 404 Not Found\r\nCONTENT-LENGTH: 2 \r\n\r\nno",
-			[]want{{200, "hello"}, {404, "no"}}, io.EOF},
+		{
+			"two", "HTTP/1.1 200 OK\r\ncontent-length:5\r\n\r\nhelloHTTP/1.1 404 Not Found\r\nCONTENT-LENGTH: 2 \r\n\r\nno",
+			[]want{{200, "hello"}, {404, "no"}},
+			io.EOF,
+		},
 		{"no body", "HTTP/1.1 202 Accepted\r\nDate: today\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", []want{{202, ""}, {200, ""}}, io.EOF},
 		{"no reason", "HTTP/1.1 200\r\nContent-Length: 1\r\n\r\nx", []want{{200, "x"}}, io.EOF},
-		{"long", "HTTP/1.1 200 OK\r\nContent-Length: 160000\r\n\r\n" + long + "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx",
-			[]want{{200, long}, {200, "x"}}, io.EOF},
-		{"chunked", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nA;x=y\r\n, world\r\n\n\r\n0\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
-			[]want{{200, "hello, world\r\n\n"}, {204, ""}}, errAny},
+		{
+			"long", "HTTP/1.1 200 OK\r\nContent-Length: 160000\r\n\r\n" + long + "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx",
+			[]want{{200, long}, {200, "x"}},
+			io.EOF,
+		},
+		{
+			"chunked", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nA;x=y\r\n, world\r\n\n\r\n0\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
+			[]want{{200, "hello, world\r\n\n"}, {204, ""}},
+			errAny,
+		},
 		{"trailer", "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n1\r\nx\r\n0\r\nA: b\r\nC: d\r\n\r\n", []want{{200, "x"}}, io.EOF},
 		{"empty", "", nil, io.EOF},
 		{"cut off in head", "HTTP/1.1 200 OK\r\nConte", nil, io.ErrUnexpectedEOF},

@@ -32,7 +32,7 @@ type Options[T any] struct {
 // withDefaults returns o with no field left nil, but for Fold.
 func (o Options[T]) withDefaults() Options[T] {
 	if o.Name == nil {
-		panic("registry: Options.Name is nil") // a mistake in the program, found on its first run
+		panic("registry: Options.Name is nil") //nolint:forbidigo // a mistake in the program, found on its first run
 	}
 	if o.Same == nil {
 		o.Same = identical[T]

@@ -14,7 +14,6 @@
 package catalog
 
 import (
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -328,5 +327,5 @@ func (c *Catalog) Each(kind mcp.Kind, f func(*Entry) bool) {
 
 // warn logs what is wrong with a server's list.
 func (c *Catalog) warn(b *block, k mcp.Kind, note Note) {
-	c.log.Warn(fmt.Sprintf("left out of the list of %s", k), "server", b.Name, "name", note.Name, "reason", note.Reason)
+	c.log.Warn("left out of a list", "list", k.String(), "server", b.Name, "name", note.Name, "reason", note.Reason)
 }

@@ -101,15 +101,3 @@ func mapLegal(s string) string {
 	}
 	return string(out)
 }
-
-// drop forgets the names of a server that has left.
-func (n *names) drop(server string) {
-	for _, k := range mcp.Kinds {
-		for o, name := range n.given[k] {
-			if o.server == server {
-				delete(n.given[k], o)
-				delete(n.owners[k], name)
-			}
-		}
-	}
-}
