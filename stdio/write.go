@@ -2,7 +2,6 @@ package stdio
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 )
@@ -10,19 +9,18 @@ import (
 // coalesceSize is how many bytes of small frames are gathered for one write.
 const coalesceSize = 64 << 10
 
-// ErrLineBreak says that a frame has a line break within a string, where JSON does
-// not allow one. The frame was not written.
-var ErrLineBreak = errors.New("line break within a JSON string")
-
 // A Writer writes frames as JSON lines, each ended by a single LF. A frame must be
-// one JSON value; line breaks in it that stand outside strings are left out, all
-// other bytes are written as they are.
+// one JSON value; line breaks in it (CR and LF) that stand outside strings are left
+// out, all other bytes are written as they are. Within strings JSON has no line
+// breaks; where there is one all the same, it is written as an escape, so that no
+// frame is ever two lines.
 //
 // Nothing is held back: when a method returns, all was handed to the underlying
 // writer. A Writer is for one goroutine.
 type Writer struct {
 	dst io.Writer
 	buf []byte
+	one [1][]byte // what WriteFrame hands to WriteFrames
 	err error // why a write failed; the stream may end within a frame
 }
 
@@ -30,36 +28,30 @@ type Writer struct {
 func NewWriter(dst io.Writer) *Writer { return &Writer{dst: dst} }
 
 // WriteFrame writes one frame. See [Writer.WriteFrames].
-func (w *Writer) WriteFrame(frame []byte) error { return w.WriteFrames(frame) }
+func (w *Writer) WriteFrame(frame []byte) error {
+	w.one[0] = frame
+	err := w.WriteFrames(w.one[:])
+	w.one[0] = nil
+	return err
+}
 
-// WriteFrames writes frames in order, as few writes as that allows: frames up to
-// 64 KiB share one, larger ones are not copied. It does not keep the frames.
-//
-// A frame for which [Compact] fails is left out, the others are written, and the
-// error wraps [ErrLineBreak]. Any other error is one of the underlying writer and
-// final: the peer may have got half a frame.
-func (w *Writer) WriteFrames(frames ...[]byte) error {
+// WriteFrames writes frames in order, in as few writes as that allows: frames up to
+// 64 KiB share one, larger ones are not copied. Empty frames are passed over. It
+// does not keep the frames. An error is the underlying writer's and final: the peer
+// may have got half a frame.
+func (w *Writer) WriteFrames(frames [][]byte) error {
 	if w.err != nil {
 		return w.err
 	}
-	var refused error
 	for _, frame := range frames {
-		frame, err := Compact(frame)
-		if err != nil {
-			refused = fmt.Errorf("write frame: %w", err)
-			continue
-		}
-		if len(frame) == 0 {
+		if frame = oneLine(frame); len(frame) == 0 {
 			continue
 		}
 		if err := w.add(frame); err != nil {
 			return err
 		}
 	}
-	if err := w.flush(); err != nil {
-		return err
-	}
-	return refused
+	return w.flush()
 }
 
 // add puts a frame and its LF into the buffer, or writes the frame past it if it is
@@ -101,21 +93,24 @@ func (w *Writer) write(p []byte) error {
 	return w.err
 }
 
-// Compact returns a JSON value without the line breaks (CR and LF) that stand
-// outside its strings. A value that has none is returned as it is, else the result
-// is a copy. A line break within a string is refused with [ErrLineBreak].
-func Compact(frame []byte) ([]byte, error) {
+// oneLine returns a JSON value without line breaks. One that has none is returned as
+// it is, else the result is a copy.
+func oneLine(frame []byte) []byte {
 	if bytes.IndexByte(frame, '\n') < 0 && bytes.IndexByte(frame, '\r') < 0 {
-		return frame, nil
+		return frame
 	}
 	out := make([]byte, 0, len(frame))
 	inString := false
 	for i := 0; i < len(frame); i++ {
-		switch c := frame[i]; {
+		c := frame[i]
+		switch {
+		case c == '\n' && inString:
+			out = append(out, `\n`...)
+			continue
+		case c == '\r' && inString:
+			out = append(out, `\r`...)
+			continue
 		case c == '\n' || c == '\r':
-			if inString {
-				return nil, ErrLineBreak
-			}
 			continue
 		case c == '"':
 			inString = !inString
@@ -125,5 +120,5 @@ func Compact(frame []byte) ([]byte, error) {
 		}
 		out = append(out, frame[i])
 	}
-	return out, nil
+	return out
 }
