@@ -21,7 +21,7 @@ type Writer struct {
 	dst io.Writer
 	buf []byte
 	one [1][]byte // what WriteFrame hands to WriteFrames
-	err error // why a write failed; the stream may end within a frame
+	err error     // why a write failed; the stream may end within a frame
 }
 
 // NewWriter returns a Writer to dst.
