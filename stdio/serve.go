@@ -6,17 +6,12 @@ import (
 	"time"
 
 	"github.com/mcp-roster/roster/jsonrpc"
+	"github.com/mcp-roster/roster/mcp"
 )
 
 // handlerWait is how long Serve waits for handlers that do not heed the end of their
 // context.
 const handlerWait = time.Second
-
-// cancelNotification is how MCP takes back a request, in every version (2026-07-28,
-// "Cancellation").
-func cancelNotification() jsonrpc.CancelNotification {
-	return jsonrpc.CancelNotification{Method: "notifications/cancelled", Member: "requestId"}
-}
 
 // ServeOptions are the options of [Serve]. The zero value is ready for use.
 type ServeOptions struct {
@@ -46,8 +41,10 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, h jsonrpc.Handler, 
 	connOpts := withCancel(opts.Conn)
 	connOpts.Handler = h
 	reader := opts.Reader
-	conn := jsonrpc.NewConn(ctx, pipeStream(in, out, &reader), connOpts)
+	stream, release := pipeStream(in, out, &reader)
+	conn := jsonrpc.NewConn(ctx, stream, connOpts)
 	<-conn.Done()
+	release()
 	closed := make(chan struct{})
 	go func() { // ends with the last handler
 		defer close(closed)
@@ -57,9 +54,11 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, h jsonrpc.Handler, 
 	return conn.Err()
 }
 
+// withCancel fills in how MCP takes back a request, in every version (2026-07-28,
+// "Cancellation").
 func withCancel(opts jsonrpc.ConnOptions) jsonrpc.ConnOptions {
 	if opts.Cancel.Method == "" {
-		opts.Cancel = cancelNotification()
+		opts.Cancel = jsonrpc.CancelNotification{Method: mcp.MethodCanceled, Member: "requestId"}
 	}
 	return opts
 }
@@ -91,7 +90,6 @@ func (c *Client) Process() *Process { return c.process }
 // Close ends the connection, stops the process, and waits until it and its group are
 // gone. See [Process.Close].
 func (c *Client) Close() error {
-	c.process.Stop()
 	_ = c.Conn.Close() // why it ended is in Err
 	return c.process.Close()
 }

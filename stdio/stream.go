@@ -36,8 +36,8 @@ type readResult struct {
 	err   error
 }
 
-// newStream returns a stream. With drain, what comes after Close is read and thrown
-// away until the source ends. With interruptible, writes to dst return after
+// newStream returns a stream. With drain, what comes after Close, or after a
+// line over the limit, is read and thrown away until the source ends. With interruptible, writes to dst return after
 // interrupt was called.
 func newStream(src io.Reader, dst io.Writer, opts *ReaderOptions, drain, interruptible bool, interrupt func()) *stream {
 	s := &stream{
@@ -47,7 +47,7 @@ func newStream(src io.Reader, dst io.Writer, opts *ReaderOptions, drain, interru
 		interrupt: interrupt,
 		reading:   make(chan struct{}),
 	}
-	go s.pumpReads(src, NewReader(src, opts), drain) // ends with src, or at the first frame after Close
+	go s.pumpReads(src, NewReader(src, opts), drain) // ends with src, without drain at the first frame after Close
 	if !interruptible {
 		s.writes = make(chan [][]byte)
 		s.wrote = make(chan error, 1)
@@ -58,19 +58,17 @@ func newStream(src io.Reader, dst io.Writer, opts *ReaderOptions, drain, interru
 
 func (s *stream) pumpReads(src io.Reader, r *Reader, drain bool) {
 	defer close(s.reading)
-	for {
+	for open := true; open; {
 		frame, err := r.ReadFrame()
 		select {
 		case s.frames <- readResult{frame, err}:
-			if err != nil {
-				return
-			}
+			open = err == nil
 		case <-s.closed:
-			if drain && err == nil {
-				_, _ = io.Copy(io.Discard, src) // nobody is interested any more
-			}
-			return
+			open = false
 		}
+	}
+	if drain {
+		_, _ = io.Copy(io.Discard, src) // nobody is interested any more
 	}
 }
 
@@ -148,21 +146,30 @@ func (p *Process) whyEnded(err error) error {
 	return fmt.Errorf("%s closed its output: %w", p.command.Name, io.ErrUnexpectedEOF)
 }
 
-// pipeStream returns the stream over ends that are not ours to close.
-func pipeStream(in io.Reader, out io.Writer, opts *ReaderOptions) *stream {
+// pipeStream returns the stream over ends that are not ours to close, and what is to
+// be called when ReadFrame and WriteFrames have returned for the last time.
+func pipeStream(in io.Reader, out io.Writer, opts *ReaderOptions) (s *stream, release func()) {
+	past := time.Unix(1, 0)
 	reads, _ := in.(interface{ SetReadDeadline(time.Time) error })
 	writes, _ := out.(interface{ SetWriteDeadline(time.Time) error })
-	interruptible := writes != nil && writes.SetWriteDeadline(time.Time{}) == nil
-	var s *stream
-	s = newStream(in, out, opts, false, interruptible, func() {
-		past := time.Unix(1, 0)
-		if interruptible {
-			_ = writes.SetWriteDeadline(past) // it worked before
+	canRead := reads != nil && reads.SetReadDeadline(time.Time{}) == nil
+	canWrite := writes != nil && writes.SetWriteDeadline(time.Time{}) == nil
+	s = newStream(in, out, opts, false, canWrite, func() {
+		if canRead {
+			_ = reads.SetReadDeadline(past) // it worked before
 		}
-		if reads != nil && reads.SetReadDeadline(past) == nil {
-			<-s.reading
-			_ = reads.SetReadDeadline(time.Time{}) // what is not ours is left as it was
+		if canWrite {
+			_ = writes.SetWriteDeadline(past)
 		}
 	})
-	return s
+	return s, func() {
+		_ = s.Close() // never fails
+		if canRead {
+			<-s.reading
+			_ = reads.SetReadDeadline(time.Time{})
+		}
+		if canWrite {
+			_ = writes.SetWriteDeadline(time.Time{})
+		}
+	}
 }

@@ -1,0 +1,4 @@
+package stdio_test
+
+func childServer([]string) {}
+func childDeaf([]string)   {}
