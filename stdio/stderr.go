@@ -35,22 +35,22 @@ func (s *stderrReader) run(src io.Reader) {
 		n, err := src.Read(buf)
 		s.ring.write(buf[:n])
 		if s.hook != nil {
-			s.split(buf[:n])
+			s.split(buf[:n], time.Now())
 		}
 		if err != nil {
 			break
 		}
 	}
 	if s.hook != nil {
-		s.endLine()
+		s.endLine(time.Now())
 		if s.dropped > 0 {
 			s.hook(nil, s.dropped)
 		}
 	}
 }
 
-// split cuts what was read into lines. A progress bar ends its lines with CR.
-func (s *stderrReader) split(p []byte) {
+// split cuts what was read now into lines. A progress bar ends its lines with CR.
+func (s *stderrReader) split(p []byte, now time.Time) {
 	for len(p) > 0 {
 		i := bytes.IndexAny(p, "\r\n")
 		piece := p
@@ -63,18 +63,18 @@ func (s *stderrReader) split(p []byte) {
 		if i < 0 {
 			return
 		}
-		s.endLine()
+		s.endLine(now)
 		p = p[i+1:]
 	}
 }
 
-func (s *stderrReader) endLine() {
+func (s *stderrReader) endLine(now time.Time) {
 	line := bytes.TrimSpace(s.line)
 	s.line = s.line[:0]
 	if len(line) == 0 {
 		return
 	}
-	if now := time.Now(); now.Sub(s.second) >= time.Second {
+	if now.Sub(s.second) >= time.Second {
 		s.second, s.shown = now, 0
 	}
 	if s.shown >= stderrLineRate {

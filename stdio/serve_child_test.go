@@ -1,4 +1,0 @@
-package stdio_test
-
-func childServer([]string) {}
-func childDeaf([]string)   {}
