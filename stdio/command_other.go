@@ -1,0 +1,10 @@
+//go:build unix && !linux
+
+package stdio
+
+import "syscall"
+
+// processAttributes puts the child into a group of its own.
+func processAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true}
+}
