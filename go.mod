@@ -3,8 +3,8 @@ module github.com/mcp-roster/roster
 go 1.26
 
 require (
+	github.com/cenkalti/backoff/v5 v5.0.3
 	github.com/go-json-experiment/json v1.27.2
 	github.com/tailscale/hujson v0.0.0-20260727124030-b80ff77dac4f
+	github.com/yosida95/uritemplate/v3 v3.0.2
 )
-
-require github.com/yosida95/uritemplate/v3 v3.0.2 // indirect

@@ -1,0 +1,287 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/mcp-roster/roster/client"
+	"github.com/mcp-roster/roster/jsonrpc"
+	"github.com/mcp-roster/roster/mcp"
+)
+
+// Server is one configured server, whether it is there or not. Its methods may
+// be called from any goroutine.
+type Server struct {
+	opts     Options
+	info     atomic.Pointer[client.ServerInfo] // of the last connection; nil: none
+	conn     atomic.Pointer[connection]        // nil: not connected
+	deadline time.Time                         // until when calls wait for the first connection
+	tried    chan struct{}                     // closed when the first attempt to connect has ended
+	slots    chan struct{}                     // one per request that runs
+	queued   atomic.Int64
+	tokens   tokens
+	kick     chan struct{} // one slot: something for Run to look at
+	// shelves has what is known of each kind. It belongs to the goroutine that
+	// walks lists, of which there is one at a time.
+	shelves [len(mcp.Kinds)]shelf
+	// shown is what Hooks.Lists was told of the server; nil: nothing yet. It
+	// belongs to the same goroutine.
+	shown   *client.ServerInfo
+	closing sync.WaitGroup // connections that wait for their last calls
+
+	mu      sync.Mutex // guards the fields below
+	status  Status
+	enabled bool
+	restart bool
+	uris    []string // resources to be told about
+	level   string   // of log messages; "": not asked for
+}
+
+// New returns a server. It does nothing before Run.
+func New(opts Options) *Server {
+	opts = opts.withDefaults()
+	now := time.Now()
+	s := &Server{
+		opts: opts, enabled: !opts.Disabled,
+		deadline: now.Add(opts.StartWait),
+		tried:    make(chan struct{}),
+		slots:    make(chan struct{}, opts.MaxInFlight),
+		kick:     make(chan struct{}, 1),
+		status:   Status{Name: opts.Name, State: Starting, Since: now, Version: opts.Known.Server.Version},
+	}
+	if opts.Disabled {
+		s.status.State = Disabled
+	}
+	if opts.Known.Server.Version != "" {
+		info := opts.Known.Server
+		s.info.Store(&info)
+	}
+	for i, list := range opts.Known.Lists {
+		s.shelves[i] = newShelf(list, opts.BackoffMin, opts.BackoffMax)
+		if list != nil {
+			s.status.Kinds[i].Count = len(list.Items)
+		}
+	}
+	return s
+}
+
+// Name returns the server's name.
+func (s *Server) Name() string { return s.opts.Name }
+
+// Info returns what the server said of itself last, be it in an earlier process;
+// false if it never did.
+func (s *Server) Info() (client.ServerInfo, bool) {
+	info := s.info.Load()
+	if info == nil {
+		return client.ServerInfo{}, false
+	}
+	return *info, true
+}
+
+// Status returns what is known of the server now.
+func (s *Server) Status() Status {
+	s.mu.Lock()
+	st := s.status
+	s.mu.Unlock()
+	st.InFlight, st.Queued = len(s.slots), int(s.queued.Load())
+	return st
+}
+
+// Enable switches the server on or off. Off, its connection is closed and it is
+// not connected again; what it listed stays known.
+func (s *Server) Enable(on bool) {
+	s.mu.Lock()
+	s.enabled = on
+	s.mu.Unlock()
+	wake(s.kick)
+}
+
+// Restart closes the connection and connects anew, at once.
+func (s *Server) Restart() {
+	s.mu.Lock()
+	s.restart = true
+	s.mu.Unlock()
+	wake(s.kick)
+}
+
+// orders returns whether the server is to run, and whether to connect anew,
+// which is asked for once.
+func (s *Server) orders() (enabled, restart bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	restart = s.restart
+	s.restart = false
+	return s.enabled, restart
+}
+
+// wake fills a one-slot signal.
+func wake(signal chan struct{}) {
+	select {
+	case signal <- struct{}{}:
+	default:
+	}
+}
+
+// setStatus changes the status and tells State if it is news.
+func (s *Server) setStatus(change func(*Status)) {
+	s.mu.Lock()
+	old := s.status
+	change(&s.status)
+	if s.status.State != old.State {
+		s.status.Since = time.Now()
+	}
+	now := s.status
+	s.mu.Unlock()
+	if s.opts.Hooks.State != nil && differ(&old, &now) {
+		s.opts.Hooks.State(now)
+	}
+}
+
+func differ(a, b *Status) bool {
+	if a.State != b.State || a.LastErr != b.LastErr {
+		return true
+	}
+	for i := range a.Kinds {
+		if text(a.Kinds[i].Err) != text(b.Kinds[i].Err) {
+			return true
+		}
+	}
+	return false
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func newBackoff(first, most time.Duration) *backoff.ExponentialBackOff {
+	return &backoff.ExponentialBackOff{
+		InitialInterval: first, MaxInterval: most,
+		RandomizationFactor: 0.3, Multiplier: 2,
+	}
+}
+
+// Run keeps the server connected until ctx ends, and returns when all that it
+// started has ended. It may be called once.
+func (s *Server) Run(ctx context.Context) {
+	pause := newBackoff(s.opts.BackoffMin, s.opts.BackoffMax)
+	pause.Reset()
+	remembered := s.opts.Known.Server.Version
+	var first sync.Once
+	over := func() { first.Do(func() { close(s.tried) }) }
+	defer s.closing.Wait()
+	defer over()
+	for ctx.Err() == nil {
+		if enabled, _ := s.orders(); !enabled {
+			s.rest(ctx)
+			continue
+		}
+		began := time.Now()
+		cl, gate, err := s.connect(ctx, remembered)
+		if err == nil {
+			began = time.Now()
+			remembered = cl.Server().Version
+			err = s.serve(ctx, cl, gate, over)
+		} else {
+			remembered = "" // what was remembered may be what is wrong
+		}
+		over()
+		if ctx.Err() != nil {
+			break
+		}
+		if time.Since(began) >= s.opts.BackoffMax {
+			pause.Reset()
+		}
+		s.wait(ctx, err, min(pause.NextBackOff(), s.opts.BackoffMax))
+	}
+	s.setStatus(func(st *Status) { st.State, st.NextTry = Disabled, time.Time{} })
+}
+
+// rest waits until the server is switched on.
+func (s *Server) rest(ctx context.Context) {
+	s.setStatus(func(st *Status) { st.State, st.NextTry = Disabled, time.Time{} })
+	select {
+	case <-s.kick:
+	case <-ctx.Done():
+	}
+	if s.isEnabled() {
+		s.setStatus(func(st *Status) { st.State = Starting })
+	}
+}
+
+func (s *Server) isEnabled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.enabled
+}
+
+// errRestart ends a connection that an operator wants anew.
+var errRestart = errors.New("restarted by the operator")
+
+// wait lets the pause before the next attempt pass, unless somebody is in a hurry.
+func (s *Server) wait(ctx context.Context, err error, pause time.Duration) {
+	switch {
+	case errors.Is(err, errDisabled):
+		return
+	case errors.Is(err, errRestart):
+		s.setStatus(func(st *Status) { st.State, st.LastErr = Starting, nil })
+		return
+	}
+	s.setStatus(func(st *Status) {
+		st.State, st.LastErr, st.NextTry = Down, err, time.Now().Add(pause)
+	})
+	s.opts.Logger.Debug("server is down", "server", s.opts.Name, "err", err, "pause", pause)
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		case <-s.kick:
+			if enabled, restart := s.orders(); restart || !enabled {
+				return
+			}
+		}
+	}
+}
+
+// connect dials and detects the era, for at most ConnectTimeout.
+func (s *Server) connect(ctx context.Context, remembered mcp.Version) (*client.Client, *gate, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.ConnectTimeout,
+		&TimeoutError{s.opts.Name, "the attempt to connect", s.opts.ConnectTimeout})
+	defer cancel()
+	g := newGate(s)
+	cl, err := client.Connect(ctx, client.Options{
+		Dial: s.opts.Dial, HTTP: s.opts.HTTP,
+		Info: s.opts.Info, Capabilities: s.opts.Capabilities,
+		Remembered: remembered, ProbeTimeout: s.opts.ProbeTimeout,
+		CallTimeout:  s.opts.MaxTimeout + time.Second, // ours ends first
+		Handler:      s.opts.Hooks.Handler,
+		Notification: g.notification,
+		Gap:          g.gap,
+		Logger:       s.opts.Logger,
+	})
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", cause, err)
+		}
+		return nil, nil, fmt.Errorf("connect: %w", err)
+	}
+	return cl, g, nil
+}
+
+// notify hands a notification on.
+func (s *Server) notify(m *jsonrpc.Message) {
+	if s.opts.Hooks.Notification != nil {
+		s.opts.Hooks.Notification(m)
+	}
+}
