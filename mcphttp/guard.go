@@ -1,0 +1,128 @@
+package mcphttp
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/mcp-roster/roster/jsonrpc"
+)
+
+// Guard refuses HTTP requests that a web page may have been tricked into
+// sending: those with a Host that is not ours, as after DNS rebinding, and those
+// with an Origin that is not allowed (2026-07-28, basic/transports/
+// streamable-http, Security & Endpoint). Loopback names and addresses with any
+// port are always allowed; the zero Guard allows nothing else.
+//
+// Every route of a server needs it, not only the one of MCP: see Wrap.
+type Guard struct {
+	// Hosts are further values of Host: "gw.example.com" for any port,
+	// "gw.example.com:8443" for that one, "*" for all.
+	Hosts []string
+	// Origins are further values of Origin, such as "https://app.example.com",
+	// or "*" for all. The origin of an allowed Host is allowed.
+	Origins []string
+}
+
+// Check returns why a request is refused, nil if it is not.
+func (g *Guard) Check(r *http.Request) error {
+	if !g.hostAllowed(r.Host) {
+		return fmt.Errorf("host %q is not allowed here", r.Host)
+	}
+	for _, origin := range r.Header["Origin"] {
+		if !g.originAllowed(origin, r.Host) {
+			return fmt.Errorf("origin %q is not allowed here", origin)
+		}
+	}
+	return nil
+}
+
+// Wrap returns a handler that answers requests that Check refuses with 403,
+// and hands the others to next.
+func (g *Guard) Wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := g.Check(r); err != nil {
+			refused(http.StatusForbidden, jsonrpc.CodeInvalidRequest, "%v", err).write(w)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (g *Guard) hostAllowed(hostport string) bool {
+	host := hostname(hostport)
+	if loopback(host) {
+		return true
+	}
+	for _, h := range g.Hosts {
+		if h == "*" || strings.EqualFold(h, hostport) || strings.EqualFold(h, host) {
+			return true
+		}
+	}
+	return false
+}
+
+// originAllowed judges an Origin that came with a Host that is allowed.
+func (g *Guard) originAllowed(origin, host string) bool {
+	for _, o := range g.Origins {
+		if o == "*" || strings.EqualFold(strings.TrimSuffix(o, "/"), origin) {
+			return true
+		}
+	}
+	u, err := url.Parse(origin)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
+		return false
+	}
+	return loopback(u.Hostname()) || strings.EqualFold(u.Host, host)
+}
+
+func loopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// hostname returns the value of a Host header without its port and brackets.
+func hostname(hostport string) string {
+	if strings.HasPrefix(hostport, "[") {
+		host, _, _ := strings.Cut(hostport[1:], "]")
+		return host
+	}
+	host, port, found := strings.Cut(hostport, ":")
+	if found && strings.Contains(port, ":") {
+		return hostport // an IPv6 address without brackets
+	}
+	return host
+}
+
+// allowOrigin adds the CORS headers for a request whose origin was checked.
+func allowOrigin(w http.ResponseWriter, origin string) {
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Set("Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate")
+	h.Add("Vary", "Origin")
+}
+
+// preflight answers OPTIONS; a browser asks so before it sends what a page
+// wants to send. Header names are echoed, since those of tool parameters
+// cannot be listed.
+func preflight(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	if r.Header.Get("Origin") != "" {
+		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+		if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
+			h.Set("Access-Control-Allow-Headers", asked)
+			h.Add("Vary", "Access-Control-Request-Headers")
+		}
+		if r.Header.Get("Access-Control-Request-Private-Network") == "true" {
+			h.Set("Access-Control-Allow-Private-Network", "true")
+		}
+		h.Set("Access-Control-Max-Age", "600")
+	}
+	h.Set("Allow", "GET, POST, DELETE, OPTIONS")
+	w.WriteHeader(http.StatusNoContent)
+}

@@ -1,0 +1,54 @@
+package mcphttp
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/mcp-roster/roster/jsonrpc"
+)
+
+// refusal is an HTTP request that is answered with an error and that no
+// jsonrpc.Handler has seen.
+type refusal struct {
+	status int
+	id     jsonrpc.ID // zero: the error has none
+	err    *jsonrpc.Error
+	allow  string // the Allow header of a 405
+}
+
+func refused(status, code int, format string, args ...any) *refusal {
+	return &refusal{status: status, err: jsonrpc.Errorf(code, format, args...)}
+}
+
+// badRequest is the refusal for an error of the protocol's own.
+func badRequest(err *jsonrpc.Error) *refusal {
+	return &refusal{status: http.StatusBadRequest, err: err}
+}
+
+// to says which request the refusal answers.
+func (f *refusal) to(id jsonrpc.ID) *refusal {
+	f.id = id
+	return f
+}
+
+func notAllowed(allow string) *refusal {
+	f := refused(http.StatusMethodNotAllowed, jsonrpc.CodeInvalidRequest, "HTTP method not allowed here: use %s", allow)
+	f.allow = allow
+	return f
+}
+
+func (f *refusal) write(w http.ResponseWriter) {
+	if f.allow != "" {
+		w.Header().Set("Allow", f.allow)
+	}
+	writeJSON(w, f.status, jsonrpc.AppendError(nil, f.id, f.err))
+}
+
+// writeJSON writes a whole response.
+func writeJSON(w http.ResponseWriter, status int, body []byte) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // an error means that the client has gone
+}
