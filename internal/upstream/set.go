@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/mcp-roster/roster/mcp"
 )
 
 // Set is an ordered set of servers that run. Get and All take no lock.
@@ -41,6 +43,13 @@ func (s *Set) Get(name string) *Server { return s.view.Load().byName[name] }
 
 // All returns the servers in order. The slice is the caller's.
 func (s *Set) All() []*Server { return slices.Clone(s.view.Load().order) }
+
+// Stale tells every server that a client listed a kind; see Server.Stale.
+func (s *Set) Stale(k mcp.Kind) {
+	for _, server := range s.view.Load().order {
+		server.Stale(k)
+	}
+}
 
 // Apply makes the set consist of these servers, in this order: those that it has
 // already go on undisturbed, new ones are started, and those that are not

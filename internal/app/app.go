@@ -1,0 +1,209 @@
+// Package app builds a gateway from its configuration, runs it, and takes it
+// down in order.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/mcp-roster/roster/internal/admin"
+	"github.com/mcp-roster/roster/internal/catalog"
+	"github.com/mcp-roster/roster/internal/config"
+	"github.com/mcp-roster/roster/internal/gateway"
+	"github.com/mcp-roster/roster/internal/state"
+	"github.com/mcp-roster/roster/internal/upstream"
+	"github.com/mcp-roster/roster/jsonrpc"
+	"github.com/mcp-roster/roster/mcp"
+	"github.com/mcp-roster/roster/mcphttp"
+	"github.com/mcp-roster/roster/server"
+	"github.com/mcp-roster/roster/stdio"
+)
+
+// Options says what to run. Config and Files are required.
+type Options struct {
+	// Config is the configuration, Problems what was wrong with it, and Files
+	// the absolute paths it was read from: gateways of the same files share
+	// their state.
+	Config   *config.Config
+	Problems []config.Problem
+	Files    []string
+	// Version is this program's.
+	Version string
+	// Logger gets everything. nil: nothing.
+	Logger *slog.Logger
+}
+
+// App is a gateway that runs.
+type App struct {
+	opts    Options
+	log     *slog.Logger
+	store   *state.Store
+	catalog *catalog.Catalog
+	servers *upstream.Set
+	server  *server.Server
+	status  *admin.Source
+	started chan struct{} // closed by Close, ends the wait for a start
+
+	handler *mcphttp.Handler // nil: no port
+	http    *http.Server
+	serving sync.WaitGroup
+	cancel  context.CancelFunc
+
+	mu  sync.Mutex // guards url
+	url string
+}
+
+// implementation is how this program names itself, to clients and to servers.
+func implementation(version string) jsontext.Value {
+	out := []byte(`{"name":"roster","title":"Roster","version":`)
+	out = jsonrpc.AppendString(out, version)
+	return append(out, '}')
+}
+
+// Start builds the gateway and starts its servers. It listens on nothing yet.
+func Start(ctx context.Context, opts Options) (*App, error) {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	a := &App{opts: opts, log: opts.Logger, started: make(chan struct{})}
+	store, err := state.Open(stateDir(opts.Config, opts.Files), a.log)
+	if err != nil {
+		return nil, err
+	}
+	a.store = store
+	set := opts.Config.Roster
+	info := implementation(opts.Version)
+	var blocks []catalog.ServerOptions
+	for _, s := range opts.Config.Servers {
+		if !s.Disabled {
+			blocks = append(blocks, catalog.ServerOptions{
+				Name: s.Name, Key: s.Key(), Prefix: s.Prefix, HTTP: s.Transport != config.Stdio,
+			})
+		}
+	}
+	a.catalog = catalog.New(blocks, catalog.Options{
+		Store: store, NameLength: set.NameLength, Page: mcp.PageLimits{Items: set.PageItems, Bytes: int(set.PageBytes)},
+		Implementation: info, Logger: a.log,
+	})
+	a.servers = upstream.NewSet()
+	a.server = server.New(gateway.New(a.catalog, a.servers, gateway.Options{
+		Implementation: info, Instructions: a.instructions,
+	}), server.Options{Logger: a.log})
+	a.status = a.source()
+	ctx, a.cancel = context.WithCancel(ctx)
+	if err := a.servers.Apply(ctx, a.upstreams(info)); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	time.AfterFunc(set.StartupWait, a.catalog.Open)
+	return a, nil
+}
+
+func (a *App) source() *admin.Source {
+	src := &admin.Source{
+		Version: a.opts.Version, URL: a.URL, Since: time.Now(), StateDir: a.store.Dir(),
+		Catalog: a.catalog, Servers: a.servers,
+	}
+	for _, p := range a.opts.Problems {
+		src.Problems = append(src.Problems, p.String())
+	}
+	for _, s := range a.opts.Config.Servers {
+		c := admin.Configured{Name: s.Name, Transport: string(s.Transport), Disabled: s.Disabled}
+		if s.Problem != nil {
+			c.Problem = s.Problem.String()
+		}
+		src.Configured = append(src.Configured, c)
+	}
+	return src
+}
+
+// Status says how everything is.
+func (a *App) Status() admin.Status { return a.status.Status() }
+
+// Ready is closed when lists are complete, or were waited for long enough.
+func (a *App) Ready() <-chan struct{} { return a.catalog.Ready() }
+
+// URL is where clients connect; "" if there is no port.
+func (a *App) URL() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.url
+}
+
+// Limits of the HTTP server. There is no limit on writing: streams last.
+const (
+	headerTime = 10 * time.Second
+	idleTime   = 2 * time.Minute
+	maxHeader  = 64 << 10
+)
+
+// Listen serves MCP at http://address/mcp, with the routes of admin beside it.
+// The error for a port that is taken says what to do.
+func (a *App) Listen(ctx context.Context, address string) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return fmt.Errorf("%s is in use, perhaps by another roster: stop it, or choose another port with --listen", address)
+		}
+		return fmt.Errorf("cannot listen: %w", err)
+	}
+	a.handler = mcphttp.NewHandler(a.server, mcphttp.HandlerOptions{Logger: a.log})
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", a.handler)
+	routes := http.NewServeMux()
+	a.status.Register(routes)
+	guard := new(mcphttp.Guard)
+	mux.Handle("/", guard.Wrap(routes))
+	a.http = &http.Server{
+		Handler: mux, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+		ErrorLog:    slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+	}
+	a.mu.Lock()
+	a.url = "http://" + l.Addr().String() + "/mcp"
+	a.mu.Unlock()
+	a.serving.Go(func() { // ends with Close
+		if err := a.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			a.log.Error("HTTP server ended", "err", err)
+		}
+	})
+	a.announce()
+	a.log.Info("listening", "url", a.URL())
+	return nil
+}
+
+// ServeStdio serves one client over a pair of pipes until in ends or ctx does.
+func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	return stdio.Serve(ctx, in, out, a.server, nil)
+}
+
+// closeTime is how long clients may take to be told that the gateway closes.
+const closeTime = 2 * time.Second
+
+// Close takes everything down: clients are told, servers are stopped, and what
+// must last is written.
+func (a *App) Close() error {
+	a.withdraw()
+	a.server.Close()
+	var errs []error
+	if a.http != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(context.TODO()), closeTime)
+		errs = append(errs, a.handler.Close(ctx))
+		if err := a.http.Shutdown(ctx); err != nil {
+			errs = append(errs, a.http.Close())
+		}
+		cancel()
+		a.serving.Wait()
+	}
+	a.cancel()
+	a.servers.Close()
+	return errors.Join(append(errs, a.store.Close())...)
+}

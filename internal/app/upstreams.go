@@ -1,0 +1,139 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/mcp-roster/roster/client"
+	"github.com/mcp-roster/roster/internal/catalog"
+	"github.com/mcp-roster/roster/internal/config"
+	"github.com/mcp-roster/roster/internal/state"
+	"github.com/mcp-roster/roster/internal/upstream"
+	"github.com/mcp-roster/roster/jsonrpc"
+	"github.com/mcp-roster/roster/mcp"
+	"github.com/mcp-roster/roster/mcphttp"
+	"github.com/mcp-roster/roster/stdio"
+)
+
+// upstreams makes a server for each that is configured and not disabled.
+func (a *App) upstreams(info jsontext.Value) []*upstream.Server {
+	var out []*upstream.Server
+	for _, s := range a.opts.Config.Servers {
+		if !s.Disabled {
+			out = append(out, a.upstream(s, info))
+		}
+	}
+	return out
+}
+
+func (a *App) upstream(s config.Server, info jsontext.Value) *upstream.Server {
+	log := a.log.With("server", s.Name)
+	key := s.Key()
+	return upstream.New(upstream.Options{
+		Name: s.Name, Dial: a.dial(s), HTTP: s.Transport != config.Stdio, Info: info,
+		ConnectTimeout: s.ConnectTimeout, RequestTimeout: s.Timeout,
+		StartWait: a.opts.Config.Roster.StartupWait,
+		Known:     upstream.Known{Server: a.remembered(s.Name, key)},
+		Logger:    log,
+		Hooks: upstream.Hooks{
+			Lists: func(l upstream.Lists) { a.listed(s.Name, key, l) },
+			State: func(st upstream.Status) { a.stateChanged(log, st) },
+		},
+	})
+}
+
+// remembered is what an earlier process learned of a server.
+func (a *App) remembered(name, key string) client.ServerInfo {
+	p, ok := a.store.Peer(name, key)
+	if !ok {
+		return client.ServerInfo{}
+	}
+	info := client.ServerInfo{Version: mcp.Version(p.Version), Instructions: p.Instructions}
+	if p.Info != "" {
+		info.Info = jsontext.Value(p.Info)
+	}
+	if caps, err := jsonrpc.ParseObject(jsontext.Value(p.Capabilities)); err == nil {
+		info.Capabilities = caps
+	}
+	return info
+}
+
+// listed takes over a server's lists.
+func (a *App) listed(name, key string, l upstream.Lists) {
+	a.store.SavePeer(state.Peer{
+		Name: name, Key: key, Version: string(l.Server.Version), Info: string(l.Server.Info),
+		Capabilities: string(l.Server.Capabilities.Raw), Instructions: l.Server.Instructions,
+	})
+	var lists catalog.Lists
+	for k, listed := range l.Kinds {
+		if listed.List == nil {
+			continue
+		}
+		list := &catalog.List{Items: listed.List.Items, Degraded: listed.List.Tripped != ""}
+		if listed.List.HasTTL {
+			list.TTL = listed.List.Hints.TTL
+		}
+		lists[k] = list
+	}
+	a.catalog.Replace(name, lists)
+}
+
+// stateChanged logs how a server is, and lets nobody wait for one that is down.
+func (a *App) stateChanged(log interface {
+	Info(string, ...any)
+	Warn(string, ...any)
+}, st upstream.Status,
+) {
+	switch st.State {
+	case upstream.Down:
+		log.Warn("server is down", "err", st.LastErr, "next try", time.Until(st.NextTry).Round(time.Millisecond))
+		a.catalog.Heard(st.Name)
+	case upstream.Ready:
+		log.Info("server is ready", "protocol", string(st.Version))
+	case upstream.Degraded:
+		log.Warn("server's lists are not known to be whole", "err", firstErr(st))
+	}
+}
+
+func firstErr(st upstream.Status) error {
+	for _, k := range st.Kinds {
+		if k.Err != nil {
+			return k.Err
+		}
+	}
+	return nil
+}
+
+// dial returns how a server is reached.
+func (a *App) dial(s config.Server) client.Dial {
+	log := a.log.With("server", s.Name)
+	if s.Transport != config.Stdio {
+		header := make(http.Header)
+		for _, h := range s.Headers {
+			header.Set(h.Name, h.Value)
+		}
+		return func(ctx context.Context, in client.Incoming) (client.Wire, error) {
+			return mcphttp.Dial(ctx, s.URL, mcphttp.DialOptions{
+				Header: header, Notification: in.Notification, Handler: in.Handler, Gap: in.Gap, Logger: log,
+			})
+		}
+	}
+	env := make([]string, len(s.Env))
+	for i, e := range s.Env {
+		env[i] = e.Name + "=" + e.Value
+	}
+	cmd := &stdio.Command{
+		Name: s.Command, Args: s.Args, Dir: s.Dir, Env: env, InheritEnv: s.InheritEnv,
+		Noise: func(line []byte) {
+			log.Warn("the server wrote a line to stdout that is not a message", "bytes", len(line))
+		},
+		Stderr: func(line []byte, dropped int) {
+			log.Debug("the server wrote to stderr", "line", string(line), "dropped", dropped)
+		},
+	}
+	return func(ctx context.Context, in client.Incoming) (client.Wire, error) {
+		return cmd.Dial(ctx, jsonrpc.ConnOptions{Handler: in.Handler, Notification: in.Notification, Logger: log})
+	}
+}

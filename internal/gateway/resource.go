@@ -1,0 +1,57 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"github.com/yosida95/uritemplate/v3"
+
+	"github.com/mcp-roster/roster/internal/catalog"
+	"github.com/mcp-roster/roster/jsonrpc"
+	"github.com/mcp-roster/roster/mcp"
+	"github.com/mcp-roster/roster/server"
+)
+
+// readResource passes resources/read on: to the server that lists the URI, else
+// to those with a template that matches, in order, until one has it.
+func (s *Source) readResource(ctx context.Context, r *server.Request) (jsonrpc.Object, error) {
+	uri, ok := r.Params.Text("uri")
+	if !ok {
+		return jsonrpc.Object{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.uri must be a string")
+	}
+	e, ok := s.catalog.Find(mcp.Resources, uri)
+	if !ok {
+		if err := s.ready(ctx); err != nil {
+			return jsonrpc.Object{}, err
+		}
+		e, ok = s.catalog.Find(mcp.Resources, uri)
+	}
+	if ok {
+		return s.plain(ctx, e.Server, r, r.Params)
+	}
+	missing := error(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown resource %q: no server lists it or has a template for it", uri))
+	if !r.Caller.Version.Stateless() {
+		missing = jsonrpc.Errorf(mcp.CodeResourceNotFound, "unknown resource %q: no server lists it or has a template for it", uri)
+	}
+	var result jsonrpc.Object
+	s.catalog.Each(mcp.Templates, func(t *catalog.Entry) bool {
+		if !matches(t.Own, uri) {
+			return true
+		}
+		result, missing = s.plain(ctx, t.Server, r, r.Params)
+		return isNotFound(missing)
+	})
+	return result, missing
+}
+
+// matches reports whether a URI is an expansion of a template (RFC 6570).
+func matches(template, uri string) bool {
+	t, err := uritemplate.New(template)
+	return err == nil && t.Match(uri) != nil
+}
+
+// isNotFound reports whether a server said that it has no such resource.
+func isNotFound(err error) bool {
+	e, ok := errors.AsType[*jsonrpc.Error](err)
+	return ok && (e.Code == mcp.CodeResourceNotFound || e.Code == jsonrpc.CodeInvalidParams)
+}

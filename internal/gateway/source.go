@@ -1,0 +1,274 @@
+// Package gateway is the request path: it looks up which server a client's
+// request is for, puts in the server's own name, passes the request on, and hands
+// back what the server answered.
+//
+// A [Source] is a server.Source over the catalog and the upstream servers. A
+// request runs on its caller's goroutine all the way: one lookup, one splice of the
+// params, the upstream call.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/mcp-roster/roster/client"
+	"github.com/mcp-roster/roster/internal/catalog"
+	"github.com/mcp-roster/roster/internal/upstream"
+	"github.com/mcp-roster/roster/jsonrpc"
+	"github.com/mcp-roster/roster/mcp"
+	"github.com/mcp-roster/roster/server"
+)
+
+// Options configures a Source.
+type Options struct {
+	// Implementation names this gateway to clients.
+	Implementation jsontext.Value
+	// Instructions returns what is said to clients of all servers together.
+	// nil: nothing.
+	Instructions func() string
+}
+
+// Source serves what all upstream servers offer. Its methods may be called
+// concurrently.
+type Source struct {
+	catalog *catalog.Catalog
+	servers *upstream.Set
+	opts    Options
+}
+
+// New returns a source.
+func New(c *catalog.Catalog, servers *upstream.Set, opts Options) *Source {
+	return &Source{catalog: c, servers: servers, opts: opts}
+}
+
+// capabilities are declared whatever is connected, since servers come and go
+// and a client asks only once.
+const capabilities = `{"completions":{},"prompts":{"listChanged":true},"resources":{"listChanged":true},"tools":{"listChanged":true}}`
+
+// Info describes the gateway; see server.Source.
+func (s *Source) Info() server.Info {
+	info := server.Info{
+		Implementation: s.opts.Implementation,
+		Capabilities:   jsontext.Value(capabilities),
+	}
+	if s.opts.Instructions != nil {
+		info.Instructions = s.opts.Instructions()
+	}
+	return info
+}
+
+// List returns a page of the catalog. The first list after the start waits for
+// servers that were never seen before, until the catalog opens.
+func (s *Source) List(ctx context.Context, r *server.Request, kind mcp.Kind, cursor *string) (jsontext.Value, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	page, err := s.catalog.List(kind, r.Caller.Version, cursor)
+	if cursor == nil {
+		s.servers.Stale(kind)
+	}
+	return page, err
+}
+
+func (s *Source) ready(ctx context.Context) error {
+	select {
+	case <-s.catalog.Ready():
+		return nil
+	default:
+	}
+	select {
+	case <-s.catalog.Ready():
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Fingerprint identifies a list's content; see server.Source.
+func (s *Source) Fingerprint(kind mcp.Kind, v mcp.Version) uint64 {
+	return s.catalog.Fingerprint(kind, v)
+}
+
+// Watch tells of changes of the catalog; see server.Source.
+func (s *Source) Watch(signal func()) (stop func()) { return s.catalog.Watch(signal) }
+
+// ParamHeaders returns the arguments of a tool that HTTP clients repeat in
+// headers; see server.ParamSource.
+func (s *Source) ParamHeaders(tool string) []mcp.ParamHeader {
+	e, ok := s.catalog.Find(mcp.Tools, tool)
+	if !ok {
+		return nil
+	}
+	return e.Params
+}
+
+// Do passes a request on to the server that it is for; see server.Source.
+func (s *Source) Do(ctx context.Context, r *server.Request) (jsonrpc.Object, error) {
+	switch r.Method {
+	case mcp.MethodToolsCall:
+		return s.callTool(ctx, r)
+	case mcp.MethodPromptsGet:
+		return s.getPrompt(ctx, r)
+	case mcp.MethodResourcesRead:
+		return s.readResource(ctx, r)
+	case mcp.MethodComplete:
+		return s.complete(ctx, r)
+	}
+	return jsonrpc.Object{}, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "method not found: %s", r.Method)
+}
+
+// find returns the entry that a request names in its params.
+func (s *Source) find(ctx context.Context, r *server.Request, kind mcp.Kind) (*catalog.Entry, error) {
+	name, ok := r.Params.Text("name")
+	if !ok {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.name must be a string")
+	}
+	e, ok := s.catalog.Find(kind, name)
+	if ok {
+		return e, nil
+	}
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	if e, ok = s.catalog.Find(kind, name); ok {
+		return e, nil
+	}
+	noun := strings.TrimSuffix(kind.String(), "s")
+	if near := s.nearest(kind, name); len(near) > 0 {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown %s %q: did you mean %s?", noun, name, strings.Join(near, ", "))
+	}
+	return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown %s %q", noun, name)
+}
+
+// callTool passes a tools/call on. That the server cannot be reached is a
+// result for the model to read, not an error of the protocol.
+func (s *Source) callTool(ctx context.Context, r *server.Request) (jsonrpc.Object, error) {
+	e, err := s.find(ctx, r, mcp.Tools)
+	if err != nil {
+		return jsonrpc.Object{}, err
+	}
+	params := r.Params
+	if e.Own != e.Exposed {
+		if params, err = splice(params, mcp.Edit{Name: "name", Value: mcp.String(e.Own)}); err != nil {
+			return jsonrpc.Object{}, err
+		}
+	}
+	result, err := s.forward(ctx, e.Server, r, params, otherParams(e, r))
+	if text, ok := unreachable(err); ok {
+		return toolError(text)
+	}
+	return result, err
+}
+
+// otherParams returns the Mcp-Param headers that a client sent for parameters
+// unknown here, which are passed on; those that are known are made anew for the
+// call to the server.
+func otherParams(e *catalog.Entry, r *server.Request) map[string]string {
+	var header map[string]string
+	for name, values := range r.Header {
+		if !strings.HasPrefix(name, mcp.HeaderParamPrefix) || len(values) != 1 || e.HasParam(name) {
+			continue
+		}
+		if header == nil {
+			header = make(map[string]string)
+		}
+		header[name] = values[0]
+	}
+	return header
+}
+
+func (s *Source) getPrompt(ctx context.Context, r *server.Request) (jsonrpc.Object, error) {
+	e, err := s.find(ctx, r, mcp.Prompts)
+	if err != nil {
+		return jsonrpc.Object{}, err
+	}
+	params, err := splice(r.Params, mcp.Edit{Name: "name", Value: mcp.String(e.Own)})
+	if err != nil {
+		return jsonrpc.Object{}, err
+	}
+	return s.plain(ctx, e.Server, r, params)
+}
+
+// complete passes completion/complete on to the owner of the prompt or template
+// that it is about.
+func (s *Source) complete(ctx context.Context, r *server.Request) (jsonrpc.Object, error) {
+	ref, err := jsonrpc.ParseObject(r.Params.Get("ref"))
+	if err != nil {
+		return jsonrpc.Object{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.ref: %v", err)
+	}
+	kind, member := mcp.Prompts, "name"
+	switch t, _ := ref.Text("type"); t {
+	case "ref/prompt":
+	case "ref/resource":
+		kind, member = mcp.Templates, "uri"
+	default:
+		return jsonrpc.Object{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, `params.ref.type must be "ref/prompt" or "ref/resource"`)
+	}
+	name, _ := ref.Text(member)
+	if err := s.ready(ctx); err != nil {
+		return jsonrpc.Object{}, err
+	}
+	e, ok := s.catalog.Find(kind, name)
+	if !ok && kind == mcp.Templates { // a ref may also name a plain resource
+		e, ok = s.catalog.Find(mcp.Resources, name)
+	}
+	if !ok {
+		return jsonrpc.Object{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.ref.%s: nothing is listed under %q", member, name)
+	}
+	params := r.Params
+	if e.Own != name {
+		own := mcp.Splice(ref, mcp.Edit{Name: member, Value: mcp.String(e.Own)})
+		if params, err = splice(params, mcp.Edit{Name: "ref", Value: own}); err != nil {
+			return jsonrpc.Object{}, err
+		}
+	}
+	return s.plain(ctx, e.Server, r, params)
+}
+
+// plain forwards a request for which an unreachable server is an error.
+func (s *Source) plain(ctx context.Context, name string, r *server.Request, params jsonrpc.Object) (jsonrpc.Object, error) {
+	result, err := s.forward(ctx, name, r, params, nil)
+	if text, ok := unreachable(err); ok {
+		return jsonrpc.Object{}, jsonrpc.Errorf(jsonrpc.CodeInternal, "%s", text)
+	}
+	return result, err
+}
+
+// forward makes the call.
+func (s *Source) forward(ctx context.Context, name string, r *server.Request, params jsonrpc.Object, header map[string]string) (jsonrpc.Object, error) {
+	srv := s.servers.Get(name)
+	if srv == nil {
+		return jsonrpc.Object{}, &upstream.UnavailableError{Server: name, State: upstream.Disabled}
+	}
+	return srv.Call(ctx, client.Request{Method: r.Method, Params: params, Caller: r.Caller, Header: header})
+}
+
+// splice edits an object and indexes the result.
+func splice(o jsonrpc.Object, edits ...mcp.Edit) (jsonrpc.Object, error) {
+	out, err := jsonrpc.ParseObject(mcp.Splice(o, edits...))
+	if err != nil {
+		return out, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params: %v", err)
+	}
+	return out, nil
+}
+
+// unreachable returns what to say when a server could not be asked, or did not
+// answer; false for an error that the server itself answered, and for a caller
+// that has gone.
+func unreachable(err error) (string, bool) {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, jsonrpc.ErrCanceled) {
+		return "", false
+	}
+	if _, answered := errors.AsType[*jsonrpc.Error](err); answered {
+		return "", false
+	}
+	return err.Error(), true
+}
+
+// toolError returns a tool result that says what went wrong.
+func toolError(text string) (jsonrpc.Object, error) {
+	out := append([]byte(`{"content":[{"type":"text","text":`), mcp.String(text)...)
+	return jsonrpc.ParseObject(append(out, `}],"isError":true}`...))
+}
