@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -40,8 +41,8 @@ func (s *Server) newListener(v mcp.Version, kinds []mcp.Kind, notify func(contex
 	return l
 }
 
-// run tells until ctx or the session ends, or the server closes; true means the
-// last.
+// run tells until ctx or the session ends, or the server closes; true means that
+// the server closes.
 func (l *listener) run(ctx context.Context, ended <-chan struct{}) (closing bool) {
 	defer l.stop()
 	for {
@@ -109,7 +110,7 @@ func (l *listener) tell(ctx context.Context) error {
 }
 
 // listen answers subscriptions/listen: it acknowledges, tells what was asked
-// for, and returns when the server closes (2026-07-28, basic/patterns/
+// for, and returns when the server or the wire closes (2026-07-28, basic/patterns/
 // subscriptions).
 func (s *Server) listen(ctx context.Context, r *Request) (jsontext.Value, error) {
 	kinds, honoured, err := readFilter(r.Params.Get("notifications"))
@@ -131,9 +132,11 @@ func (s *Server) listen(ctx context.Context, r *Request) (jsontext.Value, error)
 	if r.Session != nil {
 		ended = r.Session.Done()
 	}
-	if !l.run(ctx, ended) {
-		return nil, context.Cause(ctx)
+	if !l.run(ctx, ended) && (ctx.Err() == nil || errors.Is(context.Cause(ctx), jsonrpc.ErrCanceled)) {
+		return nil, jsonrpc.ErrCanceled // the client has ended it, or is gone
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), notifyTime)
+	defer cancel()
 	gone := append([]byte(`{"requestId":`), r.ID.Raw()...)
 	gone = append(gone, `,"reason":"the server is closing","_meta":`...)
 	gone = append(append(gone, meta...), '}')

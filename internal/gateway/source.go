@@ -10,6 +10,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -135,11 +136,26 @@ func (s *Source) find(ctx context.Context, r *server.Request, kind mcp.Kind) (*c
 	if e, ok = s.catalog.Find(kind, name); ok {
 		return e, nil
 	}
-	noun := strings.TrimSuffix(kind.String(), "s")
+	return nil, s.unknown(kind, name)
+}
+
+// unknown is the error for a name that is not listed: it says which listed names
+// are close, and which servers could not be asked for theirs.
+func (s *Source) unknown(kind mcp.Kind, name string) error {
+	text := fmt.Sprintf("unknown %s %q", strings.TrimSuffix(kind.String(), "s"), name)
 	if near := s.nearest(kind, name); len(near) > 0 {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown %s %q: did you mean %s?", noun, name, strings.Join(near, ", "))
+		text += ": did you mean " + strings.Join(near, ", ") + "?"
 	}
-	return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown %s %q", noun, name)
+	var silent []string
+	for _, srv := range s.servers.All() {
+		if _, known := srv.Info(); !known {
+			silent = append(silent, srv.Name())
+		}
+	}
+	if len(silent) > 0 {
+		text += " (not connected yet: " + strings.Join(silent, ", ") + ")"
+	}
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s", text)
 }
 
 // callTool passes a tools/call on. That the server cannot be reached is a
