@@ -83,7 +83,7 @@ func childExit(args []string) {
 func childRude([]string) {
 	signal.Ignore(syscall.SIGTERM)
 	fmt.Printf("{\"pid\":%d}\n", os.Getpid())
-	select {}
+	forever()
 }
 
 // childPolite ignores the end of its input and says goodbye on SIGTERM.
@@ -128,7 +128,7 @@ func childStderr(args []string) {
 func childLastWords([]string) {
 	fmt.Print("{\"whole\":true}\n{\"half\":")
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	select {}
+	forever()
 }
 
 // childParent starts a child that ignores the end of its input, says its pid, and
@@ -141,8 +141,12 @@ func childParent([]string) {
 		os.Exit(1)
 	}
 	_, _ = io.Copy(os.Stdout, p.Stdout())
-	select {}
+	forever()
 }
+
+// forever blocks for longer than any test, in a way that the runtime does not take
+// for a deadlock.
+func forever() { <-time.After(time.Hour) }
 
 // testCommand returns a command that starts the test binary as one of children.
 func testCommand(child string, args ...string) *stdio.Command {

@@ -36,9 +36,10 @@ func (g *group) terminate() { _ = syscall.Kill(-g.id, syscall.SIGTERM) } // it m
 // kill ends all of the group.
 func (g *group) kill() { _ = syscall.Kill(-g.id, syscall.SIGKILL) } // it may be gone
 
-// empty reports whether nothing of the group is left. The leader must have been
+// empty reports whether nothing of the group is alive. The leader must have been
 // waited for. Orphans of the group become children of this process if it is the
-// init process of a container; they are reaped here.
+// init process of a container; they are reaped here. If another process is, and does
+// not reap, they stay as zombies, which count as gone.
 func (g *group) empty() bool {
 	for {
 		pid, err := syscall.Wait4(-g.id, nil, syscall.WNOHANG, nil)
@@ -49,7 +50,7 @@ func (g *group) empty() bool {
 			break
 		}
 	}
-	return errors.Is(syscall.Kill(-g.id, 0), syscall.ESRCH)
+	return errors.Is(syscall.Kill(-g.id, 0), syscall.ESRCH) || onlyZombies(g.id)
 }
 
 // close has nothing to release.

@@ -196,13 +196,12 @@ func (p *Process) finish(terminated time.Time) {
 // groupEndsBy reports whether nothing of the group is left at some time before the
 // deadline.
 func (p *Process) groupEndsBy(deadline time.Time) bool {
-	poll := time.NewTicker(10 * time.Millisecond)
-	defer poll.Stop()
-	for !p.group.empty() {
-		if !time.Now().Before(deadline) {
+	for pause := 5 * time.Millisecond; !p.group.empty(); pause = min(2*pause, 200*time.Millisecond) {
+		left := time.Until(deadline)
+		if left <= 0 {
 			return false
 		}
-		<-poll.C
+		<-time.After(min(pause, left))
 	}
 	return true
 }

@@ -255,23 +255,33 @@ func TestParentDies(t *testing.T) {
 
 // A child outlives the thread of the goroutine that asked for it.
 func TestThreadEnds(t *testing.T) {
-	var p *stdio.Process
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-		p = startQuick(t, testCommand("polite"))
-	}()
-	wait(t, done, "start")
-	t.Cleanup(func() { _ = p.Close() })
-	pid := readPID(t, p.Stdout())
-	select {
-	case <-p.Done():
-		t.Error("the child died with a thread")
-	case <-time.After(300 * time.Millisecond):
+	started := make(chan *stdio.Process)
+	for range 3 { // one may be the main thread, which does not end
+		go func() {
+			runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+			p, err := testCommand("polite").Start(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			started <- p
+		}()
 	}
-	if !alive(pid) {
-		t.Error("the child died with a thread")
+	var children []*stdio.Process
+	for range 3 {
+		if p := <-started; p != nil {
+			t.Cleanup(func() { _ = p.Close() })
+			children = append(children, p)
+		}
+	}
+	for _, p := range children {
+		readPID(t, p.Stdout())
+		discard(p)
+	}
+	<-time.After(200 * time.Millisecond) // nothing is to happen, so there is nothing to wait for
+	for _, p := range children {
+		if p.Err() != nil || !alive(p.PID()) {
+			t.Errorf("the child died with a thread: %v", p.Err())
+		}
 	}
 }
 

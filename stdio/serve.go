@@ -34,6 +34,10 @@ type ServeOptions struct {
 // out then cannot be interrupted, as a terminal or an inherited pipe cannot, a
 // goroutine stays in that read or write until it returns; the frame that a read
 // was waiting for is lost. in and out are not closed.
+//
+// A client that goes away without a word is noticed at the next write. If out is the
+// process's standard output, Go then ends the process by SIGPIPE, unless the program
+// asked for that signal with package os/signal.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, h jsonrpc.Handler, opts *ServeOptions) error {
 	if opts == nil {
 		opts = &ServeOptions{}

@@ -44,7 +44,7 @@ func serveTest(ctx context.Context, req *jsonrpc.Request) (jsontext.Value, error
 		return nil, context.Cause(ctx)
 	case "die":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {}
+		forever()
 	}
 	return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "no method %s", req.Method)
 }
@@ -61,7 +61,7 @@ func childServer(args []string) {
 }
 
 // childDeaf does not read its input until it gets SIGTERM.
-func childDeaf([]string) { select {} }
+func childDeaf([]string) { forever() }
 
 // dial connects to a child that is closed when the test ends.
 func dial(t *testing.T, c *stdio.Command, opts jsonrpc.ConnOptions) *stdio.Client {
@@ -302,7 +302,7 @@ func TestDialOutputCloses(t *testing.T) {
 
 func childMute([]string) {
 	_ = os.Stdout.Close()
-	select {}
+	forever()
 }
 
 // C-050, C-181: connections leave nothing behind.
@@ -474,21 +474,22 @@ func TestServeEnd(t *testing.T) {
 
 // A request is taken back by MCP's notification unless told otherwise.
 func TestServeCancel(t *testing.T) {
-	client := dial(t, testCommand("server"), jsonrpc.ConnOptions{})
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if _, err := client.Call(ctx, "slow", nil); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("error %v", err)
-	}
-	// With the request taken back nothing keeps the server at the end of its input.
-	if _, err := client.Call(callContext(t), "echo", jsontext.Value(`{}`)); err != nil {
-		t.Fatal(err)
-	}
-	if err := client.Close(); err != nil {
+	const in = `{"jsonrpc":"2.0","id":"a","method":"slow"}` + "\n" +
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}` + "\n"
+	var cause error
+	h := jsonrpc.HandlerFunc(func(ctx context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
+		if req.Method == "slow" {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+		}
+		return nil, nil
+	})
+	var out writes
+	if err := stdio.Serve(callContext(t), strings.NewReader(in), &out, h, nil); err != nil {
 		t.Error(err)
 	}
-	if err := client.Process().Err(); err == nil || !strings.HasSuffix(err.Error(), "exit status 0") {
-		t.Errorf("the server ended with %v", err)
+	if !errors.Is(cause, jsonrpc.ErrCanceled) || out.String() != "" {
+		t.Errorf("the request ended with %v and the answer %q", cause, out.String())
 	}
 }
 
