@@ -5,7 +5,7 @@
 // are answered.
 //
 //	srv := server.New(source, server.Options{})
-//	err := stdio.Serve(ctx, os.Stdin, os.Stdout, srv, stdio.Options{})
+//	err := stdio.Serve(ctx, os.Stdin, os.Stdout, srv, nil)
 //
 // What a request says decides how it is answered: one that names a stateless
 // version in params._meta stands alone, every other belongs to a session that
