@@ -271,7 +271,7 @@ func (s *Server) connect(ctx context.Context, remembered mcp.Version) (*client.C
 		Logger:       s.opts.Logger,
 	})
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil && ctx.Err() != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 			err = fmt.Errorf("%w: %w", cause, err)
 		}
 		return nil, nil, fmt.Errorf("connect: %w", err)
