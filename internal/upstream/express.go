@@ -70,7 +70,6 @@ func (s *Server) listen(ctx context.Context, c *connection, ready func()) {
 		}
 	}
 	pause := newBackoff(s.opts.BackoffMin, s.opts.BackoffMax)
-	pause.Reset()
 	for ctx.Err() == nil {
 		uris, _ := s.wishes()
 		if len(kinds) == 0 && len(uris) == 0 {
@@ -101,7 +100,7 @@ func (s *Server) pauseListen(ctx context.Context, c *connection, pause *backoff.
 		pause.Reset()
 	}
 	s.opts.Logger.Debug("subscription ended", "server", s.opts.Name, "err", err)
-	wait(ctx, c.wishes, min(pause.NextBackOff(), s.opts.BackoffMax))
+	wait(ctx, c.wishes, pause.NextBackOff())
 }
 
 // listenOnce keeps one subscription open until it ends or the wishes change.

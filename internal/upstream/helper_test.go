@@ -155,6 +155,13 @@ func (g *gateway) published() int {
 	return len(g.lists)
 }
 
+// noted returns the notifications that came.
+func (g *gateway) noted() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return strings.Join(g.notes, " ")
+}
+
 // news returns the n-th publication, from 1.
 func (g *gateway) news(n int) upstream.Lists {
 	g.mu.Lock()

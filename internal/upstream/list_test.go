@@ -169,7 +169,7 @@ func TestBadWalks(t *testing.T) {
 		mu.Lock()
 		broken = false
 		mu.Unlock()
-		time.Sleep(time.Minute)
+		time.Sleep(61 * time.Second)
 		g.wantState(t, upstream.Ready)
 		if g.published() != 1 || g.tools() != "a b" {
 			t.Errorf("published %d times, tools %q", g.published(), g.tools())

@@ -161,18 +161,22 @@ func text(err error) string {
 	return err.Error()
 }
 
+// newBackoff returns pauses that double from about first to at most most, each
+// up to 30 % longer or shorter.
 func newBackoff(first, most time.Duration) *backoff.ExponentialBackOff {
-	return &backoff.ExponentialBackOff{
-		InitialInterval: first, MaxInterval: most,
-		RandomizationFactor: 0.3, Multiplier: 2,
+	const jitter = 0.3
+	b := &backoff.ExponentialBackOff{
+		InitialInterval: first, MaxInterval: time.Duration(float64(most) / (1 + jitter)),
+		RandomizationFactor: jitter, Multiplier: 2,
 	}
+	b.Reset()
+	return b
 }
 
 // Run keeps the server connected until ctx ends, and returns when all that it
 // started has ended. It may be called once.
 func (s *Server) Run(ctx context.Context) {
 	pause := newBackoff(s.opts.BackoffMin, s.opts.BackoffMax)
-	pause.Reset()
 	remembered := s.opts.Known.Server.Version
 	var first sync.Once
 	over := func() { first.Do(func() { close(s.tried) }) }
@@ -199,7 +203,7 @@ func (s *Server) Run(ctx context.Context) {
 		if time.Since(began) >= s.opts.BackoffMax {
 			pause.Reset()
 		}
-		s.wait(ctx, err, min(pause.NextBackOff(), s.opts.BackoffMax))
+		s.wait(ctx, err, pause.NextBackOff())
 	}
 	s.setStatus(func(st *Status) { st.State, st.NextTry = Disabled, time.Time{} })
 }
