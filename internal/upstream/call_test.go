@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -334,7 +335,7 @@ func TestHTTPFailures(t *testing.T) {
 			eras(t, func(t *testing.T, v mcp.Version) {
 				w := &web{backend: newBackend(v, "a")}
 				g := run(t, upstream.Options{Dial: w.Dial, HTTP: true})
-				synctest.Wait()
+				time.Sleep(time.Second) // a stream may come
 				w.set(func(call *jsonrpc.Call) error {
 					if tt.always || call.Method == mcp.MethodToolsCall {
 						return tt.err
@@ -379,7 +380,7 @@ func TestEraChangesOverHTTP(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &web{backend: newBackend(tt.from, "a")}
 				g := run(t, upstream.Options{Dial: w.Dial, HTTP: true})
-				synctest.Wait()
+				time.Sleep(time.Second) // a stream may come
 				w.backend.mu.Lock()
 				w.backend.version = tt.to
 				w.backend.mu.Unlock()
@@ -416,7 +417,7 @@ func TestHeaderMismatch(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := &web{backend: newBackend(mcp.V20260728, "a")}
 			g := run(t, upstream.Options{Dial: w.Dial, HTTP: true})
-			synctest.Wait()
+			time.Sleep(time.Second) // a stream may come
 			w.backend.script(func(p *mcptest.Peer, m *jsonrpc.Message) bool {
 				if m.Method == mcp.MethodToolsList {
 					p.Reply(m, `{"tools":[{"name":"a","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"R"}}}}]}`)
@@ -446,7 +447,7 @@ func TestGap(t *testing.T) {
 		w := &web{backend: newBackend(mcp.V20251125, "a")}
 		g := run(t, upstream.Options{Dial: w.Dial, HTTP: true})
 		g.server.Subscribe([]string{"x:1", "x:2"})
-		synctest.Wait()
+		time.Sleep(time.Second) // a stream may come
 		g.server.Subscribe([]string{"x:2"})
 		synctest.Wait()
 		p := w.backend.host.Peer()
@@ -474,7 +475,7 @@ func TestCallsOutliveConnection(t *testing.T) {
 			return m.Method == mcp.MethodToolsCall
 		})
 		g := run(t, upstream.Options{Dial: w.Dial, HTTP: true})
-		synctest.Wait()
+		time.Sleep(time.Second) // a stream may come
 		time.AfterFunc(time.Second, g.server.Restart)
 		if _, err := g.call(t.Context(), "a"); err != nil {
 			t.Error(err)
@@ -482,6 +483,102 @@ func TestCallsOutliveConnection(t *testing.T) {
 		g.wantState(t, upstream.Ready)
 		if w.backend.host.Dials() != 2 {
 			t.Errorf("%d dials", w.backend.host.Dials())
+		}
+	})
+}
+
+// TestFirstGap: that a session's stream was opened is no reason to list twice.
+func TestFirstGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &web{backend: newBackend(mcp.V20251125, "a")}
+		w.backend.script(func(_ *mcptest.Peer, m *jsonrpc.Message) bool {
+			if m.Method == mcp.MethodInitialized {
+				time.AfterFunc(50*time.Millisecond, w.in.Gap)
+			}
+			return false
+		})
+		g := run(t, upstream.Options{Dial: w.Dial, HTTP: true})
+		time.Sleep(time.Minute)
+		if g.tools() != "a" || w.backend.listed() != 1 {
+			t.Errorf("tools %q after %d walks", g.tools(), w.backend.listed())
+		}
+	})
+}
+
+// TestOwnStream: what comes on a call's own stream goes to the caller, but for
+// list changes.
+func TestOwnStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &web{backend: newBackend(mcp.V20251125, "a")}
+		g := run(t, upstream.Options{Dial: w.Dial, HTTP: true})
+		time.Sleep(time.Second)
+		w.backend.set("a", "b")
+		w.set(func(call *jsonrpc.Call) error {
+			for _, m := range []string{mcp.MethodProgress, mcp.Tools.ChangedMethod(), mcp.MethodMessage} {
+				if call.Message != nil {
+					call.Message(&jsonrpc.Message{Method: m})
+				}
+			}
+			return nil
+		})
+		var got []string
+		_, err := g.server.Call(t.Context(), client.Request{
+			Method: mcp.MethodToolsCall, Message: func(m *jsonrpc.Message) { got = append(got, m.Method) },
+		})
+		if err != nil || strings.Join(got, " ") != "notifications/progress notifications/message" {
+			t.Errorf("got %q, %v", got, err)
+		}
+		time.Sleep(time.Second)
+		if g.tools() != "a b" {
+			t.Errorf("tools %q", g.tools())
+		}
+	})
+}
+
+// timeout is an error of a dialler.
+type timeout struct{}
+
+func (timeout) Error() string   { return "i/o timeout" }
+func (timeout) Timeout() bool   { return true }
+func (timeout) Temporary() bool { return true }
+
+// TestUnreachable: a host that does not answer to a dialler is away, though
+// nobody can be asked for a sign of life in time.
+func TestUnreachable(t *testing.T) {
+	eras(t, func(t *testing.T, v mcp.Version) {
+		w := &web{backend: newBackend(v, "a")}
+		g := run(t, upstream.Options{Dial: w.Dial, HTTP: true})
+		time.Sleep(time.Second)
+		w.set(func(*jsonrpc.Call) error {
+			time.Sleep(30 * time.Second)
+			return &net.OpError{Op: "dial", Net: "tcp", Err: timeout{}}
+		})
+		if _, err := g.call(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "i/o timeout") {
+			t.Error(err)
+		}
+		time.Sleep(32 * time.Second)
+		g.wantState(t, upstream.Down)
+		if g.tools() != "a" {
+			t.Errorf("tools %q", g.tools())
+		}
+		w.set(nil)
+		time.Sleep(10 * time.Second)
+		g.wantState(t, upstream.Ready)
+	})
+}
+
+// TestRestartInFlight: a process that is restarted fails what it was doing.
+func TestRestartInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend(mcp.V20251125, "a")
+		b.script(mute)
+		g := run(t, upstream.Options{Dial: b.host.Dial})
+		synctest.Wait()
+		time.AfterFunc(time.Second, g.server.Restart)
+		began := time.Now()
+		_, err := g.call(t.Context(), "a")
+		if _, ok := errors.AsType[*upstream.CallError](err); !ok || time.Since(began) != time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
 		}
 	})
 }

@@ -88,9 +88,8 @@ func (s *Server) listen(ctx context.Context, c *connection, ready func()) {
 			continue
 		case isMethodNotFound(err):
 			return
-		case err != nil && doubtful(c, err):
-			wake(c.suspect)
 		}
+		c.doubt(err)
 		s.pauseListen(ctx, c, pause, began, err)
 	}
 }
