@@ -360,7 +360,7 @@ func TestListenGap(t *testing.T) {
 
 // TestListenRefused: a server that has no subscriptions is not asked in a loop.
 func TestListenRefused(t *testing.T) {
-	for code, most := range map[int]int{-32601: 1, -32603: 25} {
+	for code, most := range map[int]int{-32601: 1, -32603: 35} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBackend(mcp.V20260728, "a")
 			b.script(func(p *mcptest.Peer, m *jsonrpc.Message) bool {
