@@ -24,7 +24,7 @@ func dialChild(t *testing.T, v mcp.Version) client.Dial {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := &stdio.Command{Name: exe, Env: []string{childVersion + "=" + string(v)}}
+	cmd := &stdio.Command{Name: exe, Env: []string{childVersion + "=" + string(v), "GORACE=atexit_sleep_ms=0"}}
 	return func(ctx context.Context, in client.Incoming) (client.Wire, error) {
 		return cmd.Dial(ctx, jsonrpc.ConnOptions{Handler: in.Handler, Notification: in.Notification})
 	}

@@ -43,7 +43,7 @@ func TestTimeout(t *testing.T) {
 		if p := b.host.Peer(); p.Count(mcp.MethodCanceled) != 1 || p.Count(mcp.MethodToolsCall) != 1 {
 			t.Error("the server was not told, or was called again")
 		}
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		g.wantState(t, upstream.Ready)
 		if b.host.Dials() != 1 {
 			t.Errorf("%d dials", b.host.Dials())
@@ -61,7 +61,7 @@ func TestProgressExtends(t *testing.T) {
 			}
 			go func() { // ends after 20 s
 				for range 20 {
-					time.Sleep(time.Second)
+					pass(time.Second)
 					p.Notify(mcp.MethodProgress, `{"progressToken":"t\u0031","progress":1}`)
 				}
 			}()
@@ -76,7 +76,7 @@ func TestProgressExtends(t *testing.T) {
 			if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != want {
 				t.Errorf("token %s: %v after %v, want %v", token, err, took, want)
 			}
-			time.Sleep(time.Minute)
+			pass(time.Minute)
 		}
 		if n := len(strings.Fields(g.noted())); n != 60 {
 			t.Errorf("%d progress notifications passed on", n)
@@ -186,7 +186,7 @@ func TestDeadChild(t *testing.T) {
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("took %v", took)
 		}
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if n := b.host.Count(mcp.MethodToolsCall); n != 6 {
 			t.Errorf("%d calls reached the server", n)
 		}
@@ -219,7 +219,7 @@ func TestServerErrors(t *testing.T) {
 		if _, err = g.call(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), `server "b1": tools/call: the server's result is null`) {
 			t.Errorf("%v", err)
 		}
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		g.wantState(t, upstream.Ready)
 		if b.host.Dials() != 1 || b.host.Count(mcp.MethodToolsCall) != 2 {
 			t.Errorf("%d dials", b.host.Dials())
@@ -335,7 +335,7 @@ func TestHTTPFailures(t *testing.T) {
 			eras(t, func(t *testing.T, v mcp.Version) {
 				w := &web{backend: newBackend(v, "a")}
 				g := run(t, upstream.Options{Dial: w.Dial, HTTP: true})
-				time.Sleep(time.Second) // a stream may come
+				pass(time.Second) // a stream may come
 				w.set(func(call *jsonrpc.Call) error {
 					if tt.always || call.Method == mcp.MethodToolsCall {
 						return tt.err
@@ -351,7 +351,7 @@ func TestHTTPFailures(t *testing.T) {
 					t.Errorf("published %d times", g.published())
 				}
 				w.set(nil)
-				time.Sleep(5 * time.Second)
+				pass(5 * time.Second)
 				g.wantState(t, upstream.Ready)
 				if _, err := g.call(t.Context(), "a"); err != nil || g.published() != 1 {
 					t.Errorf("%v, published %d times", err, g.published())
@@ -380,7 +380,7 @@ func TestEraChangesOverHTTP(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &web{backend: newBackend(tt.from, "a")}
 				g := run(t, upstream.Options{Dial: w.Dial, HTTP: true})
-				time.Sleep(time.Second) // a stream may come
+				pass(time.Second) // a stream may come
 				w.backend.mu.Lock()
 				w.backend.version = tt.to
 				w.backend.mu.Unlock()
@@ -397,7 +397,7 @@ func TestEraChangesOverHTTP(t *testing.T) {
 				if (err == nil) != tt.repeats {
 					t.Errorf("the call that met it: %v", err)
 				}
-				time.Sleep(3 * time.Second)
+				pass(3 * time.Second)
 				g.wantState(t, upstream.Ready)
 				if v := g.server.Status().Version; v != tt.to {
 					t.Errorf("version %s", v)
@@ -417,7 +417,7 @@ func TestHeaderMismatch(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := &web{backend: newBackend(mcp.V20260728, "a")}
 			g := run(t, upstream.Options{Dial: w.Dial, HTTP: true})
-			time.Sleep(time.Second) // a stream may come
+			pass(time.Second) // a stream may come
 			w.backend.script(func(p *mcptest.Peer, m *jsonrpc.Message) bool {
 				if m.Method == mcp.MethodToolsList {
 					p.Reply(m, `{"tools":[{"name":"a","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"R"}}}}]}`)
@@ -447,7 +447,7 @@ func TestGap(t *testing.T) {
 		w := &web{backend: newBackend(mcp.V20251125, "a")}
 		g := run(t, upstream.Options{Dial: w.Dial, HTTP: true})
 		g.server.Subscribe([]string{"x:1", "x:2"})
-		time.Sleep(time.Second) // a stream may come
+		pass(time.Second) // a stream may come
 		g.server.Subscribe([]string{"x:2"})
 		synctest.Wait()
 		p := w.backend.host.Peer()
@@ -456,7 +456,7 @@ func TestGap(t *testing.T) {
 		}
 		w.backend.set("a", "b")
 		w.in.Gap()
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if g.tools() != "a b" || p.Count(mcp.MethodSubscribe) != 3 {
 			t.Errorf("tools %q, subscribed %d times", g.tools(), p.Count(mcp.MethodSubscribe))
 		}
@@ -475,7 +475,7 @@ func TestCallsOutliveConnection(t *testing.T) {
 			return m.Method == mcp.MethodToolsCall
 		})
 		g := run(t, upstream.Options{Dial: w.Dial, HTTP: true})
-		time.Sleep(time.Second) // a stream may come
+		pass(time.Second) // a stream may come
 		time.AfterFunc(time.Second, g.server.Restart)
 		if _, err := g.call(t.Context(), "a"); err != nil {
 			t.Error(err)
@@ -498,7 +498,7 @@ func TestFirstGap(t *testing.T) {
 			return false
 		})
 		g := run(t, upstream.Options{Dial: w.Dial, HTTP: true})
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if g.tools() != "a" || w.backend.listed() != 1 {
 			t.Errorf("tools %q after %d walks", g.tools(), w.backend.listed())
 		}
@@ -511,7 +511,7 @@ func TestOwnStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &web{backend: newBackend(mcp.V20251125, "a")}
 		g := run(t, upstream.Options{Dial: w.Dial, HTTP: true})
-		time.Sleep(time.Second)
+		pass(time.Second)
 		w.backend.set("a", "b")
 		w.set(func(call *jsonrpc.Call) error {
 			for _, m := range []string{mcp.MethodProgress, mcp.Tools.ChangedMethod(), mcp.MethodMessage} {
@@ -528,7 +528,7 @@ func TestOwnStream(t *testing.T) {
 		if err != nil || strings.Join(got, " ") != "notifications/progress notifications/message" {
 			t.Errorf("got %q, %v", got, err)
 		}
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if g.tools() != "a b" {
 			t.Errorf("tools %q", g.tools())
 		}
@@ -548,21 +548,21 @@ func TestUnreachable(t *testing.T) {
 	eras(t, func(t *testing.T, v mcp.Version) {
 		w := &web{backend: newBackend(v, "a")}
 		g := run(t, upstream.Options{Dial: w.Dial, HTTP: true})
-		time.Sleep(time.Second)
+		pass(time.Second)
 		w.set(func(*jsonrpc.Call) error {
-			time.Sleep(30 * time.Second)
+			pass(30 * time.Second)
 			return &net.OpError{Op: "dial", Net: "tcp", Err: timeout{}}
 		})
 		if _, err := g.call(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "i/o timeout") {
 			t.Error(err)
 		}
-		time.Sleep(32 * time.Second)
+		pass(32 * time.Second)
 		g.wantState(t, upstream.Down)
 		if g.tools() != "a" {
 			t.Errorf("tools %q", g.tools())
 		}
 		w.set(nil)
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		g.wantState(t, upstream.Ready)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/mcp-roster/roster/client"
@@ -204,6 +205,11 @@ func (g *gateway) wantState(t *testing.T, want upstream.State) {
 	if st := g.server.Status(); st.State != want {
 		t.Errorf("state is %s (%v), want %s", st.State, st.LastErr, want)
 	}
+}
+
+// pass lets time pass in a bubble.
+func pass(d time.Duration) {
+	time.Sleep(d) // in a bubble: all tests that call it are
 }
 
 // eras runs a test in a bubble for a server of either era.

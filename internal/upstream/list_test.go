@@ -77,9 +77,9 @@ func TestBurst(t *testing.T) {
 			tools = append(tools, fmt.Sprint("t", i))
 			b.set(tools...)
 			b.change(b.host.Peer())
-			time.Sleep(250 * time.Microsecond)
+			pass(250 * time.Microsecond)
 		}
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if n := b.listed() - 1; n < 1 || n > 3 {
 			t.Errorf("%d walks", n)
 		}
@@ -99,12 +99,12 @@ func TestEndlessBurst(t *testing.T) {
 		for i := range 1000 {
 			b.set(fmt.Sprint("t", i))
 			b.change(b.host.Peer())
-			time.Sleep(10 * time.Millisecond)
+			pass(10 * time.Millisecond)
 		}
 		if n := b.listed(); n < 10 || n > 50 {
 			t.Errorf("%d walks in 10 s", n)
 		}
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if g.tools() != "t999" {
 			t.Errorf("tools %q", g.tools())
 		}
@@ -119,14 +119,14 @@ func TestNoNetChange(t *testing.T) {
 		synctest.Wait()
 		for range 10 {
 			b.change(b.host.Peer())
-			time.Sleep(time.Second)
+			pass(time.Second)
 		}
 		if b.listed() != 11 || g.published() != 1 {
 			t.Errorf("%d walks, published %d times", b.listed(), g.published())
 		}
 		b.set("b")
 		b.change(b.host.Peer())
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if g.published() != 2 || g.news(2).Kinds[mcp.Prompts].List != nil || g.tools() != "b" {
 			t.Errorf("published %d times, tools %q", g.published(), g.tools())
 		}
@@ -156,20 +156,20 @@ func TestBadWalks(t *testing.T) {
 			return true
 		})
 		b.change(b.host.Peer())
-		time.Sleep(500 * time.Millisecond)
+		pass(500 * time.Millisecond)
 		g.wantState(t, upstream.Degraded)
 		st := g.server.Status().Kinds[mcp.Tools]
 		if w, ok := errors.AsType[*client.WalkError](st.Err); !ok || w.Page != 2 || st.Count != 2 || g.published() != 1 {
 			t.Errorf("%+v, published %d times", st, g.published())
 		}
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if n := b.listed(); n < 8 || n > 20 {
 			t.Errorf("%d requests in a minute of failures", n)
 		}
 		mu.Lock()
 		broken = false
 		mu.Unlock()
-		time.Sleep(61 * time.Second)
+		pass(61 * time.Second)
 		g.wantState(t, upstream.Ready)
 		if g.published() != 1 || g.tools() != "a b" {
 			t.Errorf("published %d times, tools %q", g.published(), g.tools())
@@ -184,11 +184,11 @@ func TestSilentWalk(t *testing.T) {
 		silent := func(_ *mcptest.Peer, m *jsonrpc.Message) bool { return m.Method == mcp.MethodPromptsList }
 		b.script(silent)
 		g := run(t, upstream.Options{Dial: b.host.Dial})
-		time.Sleep(6 * time.Second) // the other kinds do not wait for it
+		pass(6 * time.Second) // the other kinds do not wait for it
 		if g.tools() != "a" || g.published() != 1 {
 			t.Errorf("tools %q, published %d times", g.tools(), g.published())
 		}
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		g.wantState(t, upstream.Degraded)
 		if g.items(mcp.Resources) != "x:1" {
 			t.Errorf("resources %q", g.items(mcp.Resources))
@@ -197,7 +197,7 @@ func TestSilentWalk(t *testing.T) {
 			t.Error(err)
 		}
 		b.script(nil)
-		time.Sleep(3 * time.Minute)
+		pass(3 * time.Minute)
 		g.wantState(t, upstream.Ready)
 		if g.items(mcp.Prompts) != "" {
 			t.Errorf("prompts %q", g.items(mcp.Prompts))
@@ -232,7 +232,7 @@ func TestTrippedWalks(t *testing.T) {
 				t.Errorf("%+v", l)
 			}
 			g.wantState(t, upstream.Degraded)
-			time.Sleep(time.Hour)
+			pass(time.Hour)
 			if n := b.listed(); n != 9 {
 				t.Errorf("%d requests", n)
 			}
@@ -248,19 +248,19 @@ func TestTrippedWalks(t *testing.T) {
 			synctest.Wait()
 			b.script(endless(b))
 			b.change(b.host.Peer())
-			time.Sleep(500 * time.Millisecond)
+			pass(500 * time.Millisecond)
 			g.wantState(t, upstream.Degraded)
 			if g.published() != 1 || g.tools() != "a b" {
 				t.Errorf("published %d times, tools %q", g.published(), g.tools())
 			}
-			time.Sleep(time.Minute)
+			pass(time.Minute)
 			if g.published() != 2 || g.tools() != "t1 t2 t3" {
 				t.Errorf("after three alike: published %d times, tools %q", g.published(), g.tools())
 			}
 			g.wantState(t, upstream.Degraded)
 			b.script(nil)
 			b.change(b.host.Peer())
-			time.Sleep(time.Second)
+			pass(time.Second)
 			g.wantState(t, upstream.Ready)
 			if g.tools() != "a b" {
 				t.Errorf("tools %q", g.tools())
@@ -299,12 +299,12 @@ func TestStale(t *testing.T) {
 					return m.Method == mcp.MethodToolsList
 				})
 				g := run(t, upstream.Options{Dial: b.host.Dial})
-				time.Sleep(5 * time.Minute)
+				pass(5 * time.Minute)
 				if b.listed() != 1 {
 					t.Fatalf("%d walks though nobody asked", b.listed())
 				}
 				g.server.Stale(mcp.Tools) // long after it grew old: at once
-				time.Sleep(100 * time.Millisecond)
+				pass(100 * time.Millisecond)
 				want := 1
 				if tt.after > 0 {
 					want = 2
@@ -317,11 +317,11 @@ func TestStale(t *testing.T) {
 				}
 				g.server.Stale(mcp.Tools) // while it is fresh: when it has grown old
 				g.server.Stale(mcp.Tools)
-				time.Sleep(tt.after - 200*time.Millisecond)
+				pass(tt.after - 200*time.Millisecond)
 				if b.listed() != 2 {
 					t.Errorf("%d walks too early", b.listed()-2)
 				}
-				time.Sleep(time.Second)
+				pass(time.Second)
 				if b.listed() != 3 || g.published() != 1 {
 					t.Errorf("%d walks, published %d times", b.listed(), g.published())
 				}
@@ -346,12 +346,12 @@ func TestListenGap(t *testing.T) {
 		}
 		b.set("a", "b") // in the gap, unsaid
 		p.Reply(&open, `{"resultType":"complete"}`)
-		time.Sleep(3 * time.Second)
+		pass(3 * time.Second)
 		if g.tools() != "a b" || p.Count(mcp.MethodListen) != 2 {
 			t.Errorf("tools %q after %d subscriptions", g.tools(), p.Count(mcp.MethodListen))
 		}
 		g.server.Subscribe([]string{"x:1"})
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if p.Count(mcp.MethodListen) != 3 || p.Count(mcp.MethodCanceled) != 1 {
 			t.Errorf("%d subscriptions, %d ended", p.Count(mcp.MethodListen), p.Count(mcp.MethodCanceled))
 		}
@@ -370,7 +370,7 @@ func TestListenRefused(t *testing.T) {
 				return m.Method == mcp.MethodListen
 			})
 			g := run(t, upstream.Options{Dial: b.host.Dial})
-			time.Sleep(15 * time.Minute)
+			pass(15 * time.Minute)
 			if n := b.host.Peer().Count(mcp.MethodListen); n < 1 || n > most || g.tools() != "a" || b.listed() != 1 {
 				t.Errorf("%d: %d subscriptions, tools %q, %d walks", code, n, g.tools(), b.listed())
 			}
@@ -394,11 +394,11 @@ func TestListenLate(t *testing.T) {
 			return true
 		})
 		g := run(t, upstream.Options{Dial: b.host.Dial})
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		if g.tools() != "a" {
 			t.Errorf("tools %q", g.tools())
 		}
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		if g.tools() != "a b" || b.listed() != 2 {
 			t.Errorf("tools %q after %d walks", g.tools(), b.listed())
 		}
@@ -420,13 +420,13 @@ func TestConcurrentUse(t *testing.T) {
 					b.tools = append(slices.Clone(b.tools), fmt.Sprintf("t%d-%d", i, j))
 					b.mu.Unlock()
 					b.change(b.host.Peer())
-					time.Sleep(time.Millisecond)
+					pass(time.Millisecond)
 				}
 			})
 			tasks.Go(func() { // refreshers
 				for range 200 {
 					g.server.Stale(mcp.Kinds[i])
-					time.Sleep(time.Millisecond)
+					pass(time.Millisecond)
 				}
 			})
 			tasks.Go(func() { // readers
@@ -439,7 +439,7 @@ func TestConcurrentUse(t *testing.T) {
 			})
 		}
 		tasks.Wait()
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if got := len(g.news(g.published()).Kinds[mcp.Tools].List.Items); got != 801 {
 			t.Errorf("%d tools", got)
 		}

@@ -143,7 +143,7 @@ func (s *Server) setStatus(change func(*Status)) {
 }
 
 func differ(a, b *Status) bool {
-	if a.State != b.State || a.LastErr != b.LastErr {
+	if a.State != b.State || text(a.LastErr) != text(b.LastErr) {
 		return true
 	}
 	for i := range a.Kinds {

@@ -57,7 +57,7 @@ func TestHandshakeOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		handshakes := b.host.Count(mcp.MethodInitialize)
 		if v.Stateless() {
 			handshakes = b.host.Count(mcp.MethodDiscover)
@@ -93,7 +93,7 @@ func TestDownAtStart(t *testing.T) {
 				t.Errorf("error %q does not say %q", err, want)
 			}
 		}
-		time.Sleep(30 * time.Second)
+		pass(30 * time.Second)
 		g.wantState(t, upstream.Ready)
 		if g.tools() != "a" || g.published() != 1 {
 			t.Errorf("tools %q", g.tools())
@@ -118,7 +118,7 @@ func TestSilentAtStart(t *testing.T) {
 			if _, err = g.call(t.Context(), "a"); time.Since(began) > 0 {
 				t.Errorf("a later call: %v after %v", err, time.Since(began))
 			}
-			time.Sleep(50*time.Second + time.Millisecond)
+			pass(50*time.Second + time.Millisecond)
 			g.wantState(t, upstream.Down)
 			if err := g.server.Status().LastErr; !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1m0s") {
 				t.Error(err)
@@ -133,7 +133,7 @@ func TestFirstCallWaits(t *testing.T) {
 		b := newBackend(mcp.V20251125, "a")
 		b.script(func(p *mcptest.Peer, m *jsonrpc.Message) bool {
 			if m.Method == mcp.MethodDiscover {
-				time.Sleep(1500 * time.Millisecond)
+				pass(1500 * time.Millisecond)
 			}
 			return false
 		})
@@ -165,7 +165,7 @@ func TestCrashLoop(t *testing.T) {
 			return false
 		})
 		g := run(t, upstream.Options{Dial: b.host.Dial})
-		time.Sleep(30 * time.Minute)
+		pass(30 * time.Minute)
 		mu.Lock()
 		n := len(dials)
 		var pauses []time.Duration
@@ -183,14 +183,14 @@ func TestCrashLoop(t *testing.T) {
 			t.Errorf("pauses without jitter: %v", pauses)
 		}
 		healthy.Store(true)
-		time.Sleep(2 * time.Minute) // (b)
+		pass(2 * time.Minute) // (b)
 		g.wantState(t, upstream.Ready)
 		b.host.Peer().Close() // (c)
 		synctest.Wait()
 		if st := g.server.Status(); st.State != upstream.Down || time.Until(st.NextTry) > 1500*time.Millisecond {
 			t.Errorf("after a crash: %s, next try in %v", st.State, time.Until(st.NextTry))
 		}
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		g.wantState(t, upstream.Ready)
 	})
 }
@@ -213,7 +213,7 @@ func TestRestarted(t *testing.T) {
 		b.caps = changing
 		b.mu.Unlock()
 		old.Close()
-		time.Sleep(3 * time.Second)
+		pass(3 * time.Second)
 		g.wantState(t, upstream.Ready)
 		if g.tools() != "a b" || g.items(mcp.Resources) != "x:1" || g.published() != 2 {
 			t.Errorf("tools %q, resources %q, published %d times", g.tools(), g.items(mcp.Resources), g.published())
@@ -259,7 +259,7 @@ func TestBriefOutage(t *testing.T) {
 		if _, ok := errors.AsType[*upstream.UnavailableError](err); !ok || time.Since(began) > 0 {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
-		time.Sleep(20 * time.Second)
+		pass(20 * time.Second)
 		g.wantState(t, upstream.Ready)
 		if g.published() != 1 {
 			t.Errorf("published %d times", g.published())
@@ -281,7 +281,7 @@ func TestEraChanges(t *testing.T) {
 			b.version = way[1]
 			b.mu.Unlock()
 			b.host.Peer().Close()
-			time.Sleep(10 * time.Second)
+			pass(10 * time.Second)
 			g.wantState(t, upstream.Ready)
 			if v := g.server.Status().Version; v != way[1] {
 				t.Errorf("version %s", v)
@@ -343,7 +343,7 @@ func TestOperator(t *testing.T) {
 		g.server.Enable(false)
 		synctest.Wait()
 		g.wantState(t, upstream.Disabled)
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		if b.host.Dials() != 2 {
 			t.Errorf("%d dials", b.host.Dials())
 		}
