@@ -582,3 +582,29 @@ func TestRestartInFlight(t *testing.T) {
 		}
 	})
 }
+
+// TestDoubtsAreFew: a server that answers errors with odd statuses is asked for a
+// sign of life once in a while, not for each.
+func TestDoubtsAreFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &web{backend: newBackend(mcp.V20251125, "a")}
+		g := run(t, upstream.Options{Dial: w.Dial, HTTP: true})
+		pass(time.Second)
+		w.set(func(call *jsonrpc.Call) error {
+			if call.Method == mcp.MethodToolsCall {
+				return &httpError{status: 400, answer: jsonrpc.Errorf(-32602, "unknown tool")}
+			}
+			return nil
+		})
+		for range 100 {
+			if _, err := g.call(t.Context(), "a"); err == nil {
+				t.Error("no error")
+			}
+			pass(50 * time.Millisecond)
+		}
+		if n := w.backend.host.Count(mcp.MethodPing); n < 1 || n > 6 {
+			t.Errorf("%d pings in 5 s", n)
+		}
+		g.wantState(t, upstream.Ready)
+	})
+}

@@ -16,7 +16,11 @@ import (
 
 // checkTimeout is how long a server may take to give a sign of life when a call
 // has failed in a way that makes one doubt the connection.
-const checkTimeout = 10 * time.Second
+// checkPause is the least time between two checks.
+const (
+	checkTimeout = 10 * time.Second
+	checkPause   = time.Second
+)
 
 var (
 	errDisabled = errors.New("switched off by the operator")
@@ -183,6 +187,8 @@ func (c *connection) end() {
 
 // watch waits for the end of a connection.
 func (s *Server) watch(ctx context.Context, c *connection) error {
+	var checked time.Time
+	var later <-chan time.Time // when a doubt that came too soon is looked into
 	for {
 		select {
 		case <-ctx.Done():
@@ -193,19 +199,21 @@ func (s *Server) watch(ctx context.Context, c *connection) error {
 			}
 			return errClosed
 		case <-s.kick:
-			enabled, restart := s.orders()
-			switch {
-			case !enabled:
-				return errDisabled
-			case restart:
-				return errRestart
+			if err := s.ordered(); err != nil {
+				return err
 			}
 		case err := <-c.lost:
 			return fmt.Errorf("connection lost: %w", err)
 		case <-c.suspect:
+			if later == nil {
+				later = time.After(max(checkPause-time.Since(checked), 0))
+			}
+		case <-later:
+			later = nil
 			if err := s.check(ctx, c); err != nil {
 				return err
 			}
+			checked = time.Now()
 		}
 	}
 }

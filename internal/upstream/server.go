@@ -226,6 +226,9 @@ func (s *Server) isEnabled() bool {
 	return s.enabled
 }
 
+// errSettled ends what waits for the end of an attempt to connect.
+var errSettled = errors.New("the attempt to connect has ended")
+
 // errRestart ends a connection that an operator wants anew.
 var errRestart = errors.New("restarted by the operator")
 
@@ -263,6 +266,7 @@ func (s *Server) connect(ctx context.Context, remembered mcp.Version) (*client.C
 	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.ConnectTimeout,
 		&TimeoutError{s.opts.Name, "the attempt to connect", s.opts.ConnectTimeout})
 	defer cancel()
+	ctx, settle := s.interruptible(ctx)
 	g := newGate(s)
 	cl, err := client.Connect(ctx, client.Options{
 		Dial: s.opts.Dial, HTTP: s.opts.HTTP,
@@ -274,13 +278,59 @@ func (s *Server) connect(ctx context.Context, remembered mcp.Version) (*client.C
 		Gap:          g.gap,
 		Logger:       s.opts.Logger,
 	})
+	cause := settle()
+	if err == nil && cause != nil { // too late to be heard by who dialled
+		_ = cl.Close() // nothing was done with it
+		return nil, nil, cause
+	}
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		if cause != nil && !errors.Is(err, cause) {
 			err = fmt.Errorf("%w: %w", cause, err)
 		}
 		return nil, nil, fmt.Errorf("connect: %w", err)
 	}
 	return cl, g, nil
+}
+
+// interruptible returns a context that ends when the operator wants something
+// else, and what to call when it is no longer needed, which says why it ended
+// before that.
+func (s *Server) interruptible(ctx context.Context) (context.Context, func() error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watcher sync.WaitGroup
+	var order error // the watcher's until it has ended
+	watcher.Go(func() { // ends with ctx
+		for {
+			select {
+			case <-s.kick:
+			case <-ctx.Done():
+				return
+			}
+			if order = s.ordered(); order != nil {
+				cancel(order)
+				return
+			}
+		}
+	})
+	return ctx, func() error {
+		cancel(errSettled)
+		watcher.Wait()
+		if cause := context.Cause(ctx); order == nil && !errors.Is(cause, errSettled) {
+			return cause
+		}
+		return order
+	}
+}
+
+// ordered returns an error if the operator wants the connection to end.
+func (s *Server) ordered() error {
+	switch enabled, restart := s.orders(); {
+	case !enabled:
+		return errDisabled
+	case restart:
+		return errRestart
+	}
+	return nil
 }
 
 // notify hands a notification on.

@@ -395,3 +395,26 @@ func TestSet(t *testing.T) {
 		}
 	})
 }
+
+// TestOperatorInterrupts: an attempt to connect ends when it is no longer wanted.
+func TestOperatorInterrupts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend(mcp.V20251125, "a")
+		b.script(func(*mcptest.Peer, *jsonrpc.Message) bool { return true })
+		g := run(t, upstream.Options{Dial: b.host.Dial})
+		pass(time.Second)
+		b.script(nil)
+		g.server.Restart()
+		synctest.Wait()
+		g.wantState(t, upstream.Ready)
+		b.script(func(*mcptest.Peer, *jsonrpc.Message) bool { return true })
+		g.server.Restart()
+		pass(time.Second)
+		g.server.Enable(false)
+		synctest.Wait()
+		g.wantState(t, upstream.Disabled)
+		if b.host.Dials() != 3 {
+			t.Errorf("%d dials", b.host.Dials())
+		}
+	})
+}
