@@ -298,7 +298,7 @@ func (s *Server) connect(ctx context.Context, remembered mcp.Version) (*client.C
 func (s *Server) interruptible(ctx context.Context) (context.Context, func() error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watcher sync.WaitGroup
-	var order error // the watcher's until it has ended
+	var order error     // the watcher's until it has ended
 	watcher.Go(func() { // ends with ctx
 		for {
 			select {
