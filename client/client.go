@@ -86,7 +86,7 @@ type Client struct {
 	info ServerInfo // set before Connect returns
 	// headers has, by tool, the parameters that requests repeat in header
 	// fields, as the last walk of the tools said.
-	headers atomic.Pointer[map[string][]paramHeader]
+	headers atomic.Pointer[map[string][]mcp.ParamHeader]
 
 	mu   sync.Mutex // guards subs
 	subs map[string]*subscription
@@ -233,10 +233,8 @@ func (c *Client) addParams(h map[string]string, tool string, params jsonrpc.Obje
 	if table == nil {
 		return
 	}
-	for _, p := range (*table)[tool] {
-		if v, ok := p.value(params.Get("arguments")); ok {
-			h[mcp.HeaderParamPrefix+p.name] = v
-		}
+	if headers := (*table)[tool]; headers != nil {
+		mcp.SetParamHeaders(h, headers, params.Get("arguments"))
 	}
 }
 
