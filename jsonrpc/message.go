@@ -89,9 +89,9 @@ type envelope struct {
 	params  Object
 	result  Object
 	error   *Error
-	bad     *Error
-	seen    uint // bit per member
-	version bool // jsonrpc was "2.0"
+	bad     *Error // without an id, this is about the id if there is one at all
+	seen    uint   // bit per member
+	version bool   // jsonrpc was "2.0"
 	nullID  bool
 	whole   bool // read to its end
 }
@@ -200,7 +200,7 @@ func (e *envelope) set(bit uint, v []byte) {
 		case isID(v):
 			e.id = v
 		case !e.nullID:
-			e.fail(CodeInvalidRequest, "%v", errID)
+			e.bad = Errorf(CodeInvalidRequest, "%v", errID)
 		}
 	case hasMethod:
 		if v[0] != '"' || len(v) == 2 {
@@ -253,7 +253,7 @@ func (e *envelope) check() *Error {
 	case e.seen&hasMethod != 0 && answer != 0:
 		e.fail(CodeInvalidRequest, "a message has either method, or result or error")
 	case e.seen&hasMethod != 0 && e.nullID:
-		e.fail(CodeInvalidRequest, "%v, not null", errID)
+		e.bad = Errorf(CodeInvalidRequest, "%v, not null", errID)
 	case e.seen&hasMethod != 0:
 	case answer == hasResult|hasError:
 		e.fail(CodeInvalidRequest, "a response has either result or error")
