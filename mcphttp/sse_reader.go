@@ -123,9 +123,11 @@ func (e *eventReader) line(limit int) (line []byte, owned bool, err error) {
 			_, _ = e.r.Discard(3) // they were peeked
 		}
 	}
-	var long []byte // what did not fit the reader's buffer
+	var parts [][]byte // of a line that did not fit the reader's buffer
+	before := 0        // bytes in parts
+	seen := 0          // bytes in the buffer that have no line end
 	for {
-		chunk, err := e.peek()
+		chunk, err := e.peek(seen + 1)
 		if err != nil {
 			return nil, false, err
 		}
@@ -136,26 +138,31 @@ func (e *eventReader) line(limit int) (line []byte, owned bool, err error) {
 				continue
 			}
 		}
-		end := lineEnd(chunk)
-		n := end
-		if end < 0 {
-			n = len(chunk)
+		end := lineEnd(chunk[seen:])
+		if end >= 0 {
+			end += seen
+			seen = end
+		} else {
+			seen = len(chunk)
 		}
-		if len(long)+n > limit {
+		if before+seen > limit {
 			return nil, false, fmt.Errorf("%w of %d bytes", errEventSize, e.limit)
 		}
-		if end < 0 {
-			long = append(long, chunk...)
-			_, _ = e.r.Discard(n)
-			continue
+		switch {
+		case end >= 0:
+			e.afterCR = chunk[end] == '\r'
+			line = chunk[:end]
+			if parts != nil {
+				line = bytes.Join(append(parts, line), nil)
+			}
+			_, _ = e.r.Discard(end + 1) // keeps the bytes until the next read
+			return line, parts != nil, nil
+		case seen == e.r.Size():
+			parts = append(parts, bytes.Clone(chunk))
+			before += seen
+			_, _ = e.r.Discard(seen)
+			seen = 0
 		}
-		e.afterCR = chunk[end] == '\r'
-		line = chunk[:end]
-		if long != nil {
-			line = append(long, line...)
-		}
-		_, _ = e.r.Discard(end + 1) // keeps the bytes until the next read
-		return line, long != nil, nil
 	}
 }
 
@@ -171,10 +178,10 @@ func lineEnd(b []byte) int {
 	return lf
 }
 
-// peek returns what is buffered, reading if nothing is.
-func (e *eventReader) peek() ([]byte, error) {
-	if e.r.Buffered() == 0 {
-		if _, err := e.r.Peek(1); err != nil {
+// peek returns what is buffered, reading if that is less than n bytes.
+func (e *eventReader) peek(n int) ([]byte, error) {
+	if e.r.Buffered() < n {
+		if _, err := e.r.Peek(n); err != nil {
 			return nil, err
 		}
 	}
