@@ -3,6 +3,7 @@ package mcphttp_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -47,14 +48,13 @@ type received struct {
 // remote is a server to dial: of sessions, unless its functions say otherwise.
 // Where one is nil, or returns false, the remote answers by itself.
 type remote struct {
-	t  testing.TB
-	do func(w http.ResponseWriter, r received) bool
-
+	t        testing.TB
 	url      string
 	sessions atomic.Int64
 	opened   atomic.Int64 // TCP connections
 
 	mu   sync.Mutex
+	do   func(w http.ResponseWriter, r received) bool
 	got  []received
 	dead map[string]bool // sessions that it does not know any more
 	open map[string]bool
@@ -62,7 +62,7 @@ type remote struct {
 
 // newRemote starts a remote on loopback.
 func newRemote(t testing.TB, do func(w http.ResponseWriter, r received) bool) *remote {
-	rm := &remote{t: t, do: do}
+	rm := newMemoryRemote(t, do)
 	server := httptest.NewUnstartedServer(rm)
 	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
 		if s == http.StateNew {
@@ -73,6 +73,23 @@ func newRemote(t testing.TB, do func(w http.ResponseWriter, r received) bool) *r
 	t.Cleanup(server.Close)
 	rm.url = server.URL + "/mcp"
 	return rm
+}
+
+// newMemoryRemote returns a remote that is reached as a transport.
+func newMemoryRemote(t testing.TB, do func(w http.ResponseWriter, r received) bool) *remote {
+	return &remote{t: t, do: do, open: map[string]bool{}, dead: map[string]bool{}}
+}
+
+// on sets what the remote does from now on.
+func (rm *remote) on(do func(w http.ResponseWriter, r received) bool) {
+	rm.mu.Lock()
+	defer rm.mu.Unlock()
+	rm.do = do
+}
+
+func answerJSON(w http.ResponseWriter, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(body)
 }
 
 func (rm *remote) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -89,8 +106,9 @@ func (rm *remote) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rm.got = append(rm.got, got)
 	id := r.Header.Get(mcp.HeaderSession)
 	known := id == "" || rm.open[id] && !rm.dead[id]
+	do := rm.do
 	rm.mu.Unlock()
-	if rm.do != nil && rm.do(w, got) {
+	if do != nil && do(w, got) {
 		return
 	}
 	switch {
@@ -99,8 +117,7 @@ func (rm *remote) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case got.msg.Method == mcp.MethodInitialize:
 		rm.begin(w, got, "2025-11-25")
 	case got.msg.IsRequest():
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(jsonrpc.AppendResult(nil, got.msg.ID, jsontext.Value(`{"ok":true}`)))
+		answerJSON(w, jsonrpc.AppendResult(nil, got.msg.ID, jsontext.Value(`{"ok":true}`)))
 	case r.Method == http.MethodPost:
 		w.WriteHeader(http.StatusAccepted)
 	case r.Method == http.MethodDelete:
@@ -115,22 +132,15 @@ func (rm *remote) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (rm *remote) begin(w http.ResponseWriter, r received, version string) {
 	id := fmt.Sprintf("s%d", rm.sessions.Add(1))
 	rm.mu.Lock()
-	if rm.open == nil {
-		rm.open, rm.dead = map[string]bool{}, map[string]bool{}
-	}
 	rm.open[id] = true
 	rm.mu.Unlock()
-	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set(mcp.HeaderSession, id)
-	_, _ = w.Write(jsonrpc.AppendResult(nil, r.msg.ID, jsontext.Value(`{"protocolVersion":"`+version+`","capabilities":{}}`)))
+	answerJSON(w, jsonrpc.AppendResult(nil, r.msg.ID, jsontext.Value(`{"protocolVersion":"`+version+`","capabilities":{}}`)))
 }
 
 func (rm *remote) forget(id string) {
 	rm.mu.Lock()
 	defer rm.mu.Unlock()
-	if rm.dead == nil {
-		rm.dead = map[string]bool{}
-	}
 	rm.dead[id] = true
 }
 
@@ -429,3 +439,5 @@ func withIDs(s, body string) string {
 	m, _ := jsonrpc.Parse([]byte(body))
 	return strings.NewReplacer(`"@ID"`, m.ID.String(), `"@TOKEN"`, `"t"`).Replace(s)
 }
+
+var errTest = errors.New("gone on purpose")

@@ -194,13 +194,13 @@ func TestDialProgressAtOnce(t *testing.T) {
 // stateless request is never in a session.
 func TestDialHeaders(t *testing.T) {
 	server := newRemote(t, nil)
-	server.do = func(w http.ResponseWriter, r received) bool {
+	server.on(func(w http.ResponseWriter, r received) bool {
 		if r.msg.Method == mcp.MethodInitialize {
 			server.begin(w, r, "2025-06-18")
 			return true
 		}
 		return false
-	}
+	})
 	c := dial(t, server.url, mcphttp.DialOptions{Header: http.Header{
 		"authorization": {"Bearer x"}, "X-Many": {"1", "2"}, "Mcp-Session-Id": {"forged"}, "Accept": {"text/html"},
 		"Mcp-Protocol-Version": {"1999-01-01"}, "Accept-Encoding": {"gzip"}, "Content-Type": {"text/html"},
@@ -297,7 +297,7 @@ func TestDialRedirects(t *testing.T) {
 			self := strings.TrimSuffix(server.url, "/mcp")
 			expand := strings.NewReplacer("SELF", self, "HOST", strings.TrimPrefix(self, "http://")).Replace
 			calls := 0
-			server.do = func(w http.ResponseWriter, r received) bool {
+			server.on(func(w http.ResponseWriter, r received) bool {
 				calls++
 				if calls > 1 && tt.location != "/mcp" {
 					return false
@@ -307,7 +307,7 @@ func TestDialRedirects(t *testing.T) {
 				}
 				w.WriteHeader(tt.status)
 				return true
-			}
+			})
 			c := dial(t, server.url, mcphttp.DialOptions{Header: http.Header{"Authorization": {"Bearer x"}}})
 			_, err := c.Do(within10s(t), toolCall(mcp.Latest))
 			got := server.all("")
