@@ -117,6 +117,9 @@ type Request struct {
 	// its response, on the goroutine that reads. It must not block. nil: such
 	// messages are treated as all others.
 	Message func(m *jsonrpc.Message)
+	// Handler answers the server's requests on that stream, but for ping. nil:
+	// the Client's does.
+	Handler jsonrpc.Handler
 	// Sent is called with the id when the request is about to be written. It
 	// must not block.
 	Sent func(id jsonrpc.ID)
@@ -193,6 +196,9 @@ func kindName(v jsontext.Value) string {
 // outgoing gives a request the form that a version wants.
 func (c *Client) outgoing(v mcp.Version, req Request) *jsonrpc.Call {
 	call := &jsonrpc.Call{Method: req.Method, Header: req.Header, Message: req.Message, Sent: req.Sent}
+	if req.Handler != nil {
+		call.Handler = answers{req.Handler}
+	}
 	if !v.Stateless() {
 		call.Params = mcp.SetCaller(req.Params, mcp.Caller{})
 		return call
@@ -263,20 +269,23 @@ func (c *Client) incoming() Incoming {
 	if gap == nil {
 		gap = func() {}
 	}
-	return Incoming{Notification: c.notification, Handler: jsonrpc.HandlerFunc(c.handle), Gap: gap}
+	return Incoming{Notification: c.notification, Handler: answers{c.opts.Handler}, Gap: gap}
 }
 
-// handle answers the server's requests.
-func (c *Client) handle(ctx context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
+// answers is a Handler for a server's requests. It may have none behind it.
+type answers struct{ handler jsonrpc.Handler }
+
+// Handle implements jsonrpc.Handler.
+func (a answers) Handle(ctx context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
 	switch {
 	case req.ID.IsZero():
 		return nil, nil // a notification on a wire that does not tell them apart
 	case req.Method == mcp.MethodPing:
 		return jsontext.Value("{}"), nil
-	case c.opts.Handler == nil:
+	case a.handler == nil:
 		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "method not found: %s", req.Method)
 	}
-	return c.opts.Handler.Handle(ctx, req)
+	return a.handler.Handle(ctx, req)
 }
 
 // notification runs on the reader.

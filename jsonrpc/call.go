@@ -18,10 +18,13 @@ type Call struct {
 	// protocol wants for initialize.
 	KeepOnCancel bool
 	// Message gets what the wire can prove to belong to this call and that
-	// came before its response: notifications and requests on the call's own
-	// response stream. It must not block. nil: the connection's own hooks get
-	// them.
+	// came before its response: notifications on the call's own response
+	// stream, and requests there before they are answered. It must not block.
+	// nil: the connection's own hook gets the notifications.
 	Message func(m *Message)
+	// Handler answers the requests on the call's own response stream. nil: the
+	// connection's does.
+	Handler Handler
 	// Sent, if not nil, is called with the id once the request is about to
 	// be written.
 	Sent func(id ID)
