@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -95,6 +96,8 @@ type Handler struct {
 	guard    Guard
 	sessions sessionTable
 	buffers  bufferPool
+
+	keptBytes atomic.Int64 // of streams that are done and can be resumed
 
 	mu     sync.Mutex // guards the fields below
 	open   map[*exchange]struct{}

@@ -337,7 +337,7 @@ func TestStandingStreamQueueIsBounded(t *testing.T) {
 			break
 		}
 	}
-	if size > 5<<20 || size < 1<<20 {
+	if size > 2<<20 || size < 1<<19 {
 		t.Errorf("%d bytes were kept", size)
 	}
 }

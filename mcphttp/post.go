@@ -225,7 +225,7 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, m *jsonrpc.
 		return closing()
 	}
 	defer h.leave(x)
-	s := newServerSession(h.opts.Principal(r), &h.opts)
+	s := newServerSession(h.opts.Principal(r), &h.keptBytes, &h.opts)
 	x.session = s
 	req := jsonrpc.Request{ID: m.ID, Method: m.Method, Params: m.Params, Header: r.Header, Session: s.public, Peer: s.public.Peer}
 	result, err := h.call(ctx, &req)

@@ -16,7 +16,7 @@ import (
 // time to read it.
 const (
 	maxKeptEvents = 512
-	maxKeptBytes  = 4 << 20
+	maxKeptBytes  = 1 << 20
 )
 
 var (
@@ -154,7 +154,8 @@ func (s *sseStream) overfullLocked() bool {
 // trimLocked forgets events beyond what may be kept, the oldest first, but never
 // the newest one. It returns our requests among those that were never sent.
 func (s *sseStream) trimLocked() (dropped []int64) {
-	for s.first < s.next && (s.prefix == "" || int(s.next-s.first) > s.keepEvents || s.sentBytes > s.keepBytes) {
+	for s.first < s.next && (s.prefix == "" ||
+		len(s.events) > 1 && (int(s.next-s.first) > s.keepEvents || s.sentBytes > s.keepBytes)) {
 		s.sentBytes -= len(s.events[0].data)
 		s.shiftLocked()
 	}
@@ -180,6 +181,13 @@ func (s *sseStream) shiftLocked() {
 	s.events[0] = sseEvent{}
 	s.events = s.events[1:]
 	s.first++
+}
+
+// size returns how many bytes the stream keeps.
+func (s *sseStream) size() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int64(s.sentBytes + s.waitBytes)
 }
 
 func (s *sseStream) report(dropped []int64) {
