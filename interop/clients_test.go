@@ -33,6 +33,9 @@ var clients = []client{
 	{name: "inspector modern", library: "inspector", era: "modern", npm: true, fixed: true, slow: true, do: inspector},
 }
 
+// reference is a client that declares to a server what roster declares to it.
+var reference = clients[1]
+
 // version is the protocol version that the client must end up with.
 func (c client) version(modern bool) string {
 	switch {

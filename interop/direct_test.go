@@ -20,7 +20,7 @@ func TestDirect(t *testing.T) {
 	for _, s := range w.servers {
 		tb.columns = append(tb.columns, s.name)
 	}
-	reference := make(map[string]*report)
+	first := make(map[string]*report)
 	for _, c := range clients {
 		if c.npm && findNPM().missing != "" {
 			tb.add(c.name, "skipped: npm peers are missing")
@@ -34,10 +34,10 @@ func TestDirect(t *testing.T) {
 			}
 			row = append(row, runCell(t, c.name+"/"+s.name, func(t *testing.T) {
 				r := ask(t, c, s)
-				if reference[s.name] == nil {
-					reference[s.name] = r
+				if first[s.name] == nil {
+					first[s.name] = r
 				}
-				checkAgreement(t, c, r, reference[s.name])
+				checkAgreement(t, c, r, first[s.name])
 			}))
 		}
 		tb.add(row...)
@@ -114,14 +114,14 @@ func (u use) check(r *report, i int) error {
 
 // checkAgreement checks that a client saw the same lists as the first one. Clients that declare other
 // capabilities may see other tools.
-func checkAgreement(t *testing.T, c client, r, reference *report) {
+func checkAgreement(t *testing.T, c client, r, first *report) {
 	t.Helper()
 	for _, k := range kinds {
 		if c.fixed && k.name == "tools" {
 			continue
 		}
 		got, err1 := k.ids(r)
-		want, err2 := k.ids(reference)
+		want, err2 := k.ids(first)
 		if err := errors.Join(err1, err2); err != nil {
 			t.Fatal(err)
 		}
