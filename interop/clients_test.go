@@ -47,6 +47,15 @@ func (c client) version(modern bool) string {
 	return c.era
 }
 
+// drops lists members of definitions that the client throws away when it speaks 2026-07-28, where they are no longer
+// defined. A direct look at a legacy server has them.
+func (c client) drops() []string {
+	if c.npm && c.era != "legacy" {
+		return []string{"execution"}
+	}
+	return nil
+}
+
 // script returns the client that one of the programs in clients/ is.
 func script(name string) func(context.Context, job) (*report, error) {
 	return func(ctx context.Context, j job) (*report, error) {

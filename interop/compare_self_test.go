@@ -32,9 +32,9 @@ func TestSameItem(t *testing.T) {
 	const want = `{"name":"echo","inputSchema":{"type":"object","maximum":12345678901234567890},"x":1}`
 	for _, tt := range []struct{ name, got, want string }{
 		{"other name", `{"x":1,"inputSchema":{"maximum":12345678901234567890,"type":"object"},"name":"s__echo"}`, ""},
-		{"member lost", `{"name":"s__echo","inputSchema":{"type":"object","maximum":12345678901234567890}}`, "[x]"},
-		{"member added", `{"name":"s__echo","inputSchema":{"type":"object","maximum":12345678901234567890},"x":1,"y":2}`, "[y]"},
-		{"number rounded", `{"name":"s__echo","inputSchema":{"type":"object","maximum":12345678901234567000},"x":1}`, "[inputSchema]"},
+		{"member lost", `{"name":"s__echo","inputSchema":{"type":"object","maximum":12345678901234567890}}`, "x: got none, want 1"},
+		{"member added", `{"name":"s__echo","inputSchema":{"type":"object","maximum":12345678901234567890},"x":1,"y":2}`, "y: got 2, want none"},
+		{"number rounded", `{"name":"s__echo","inputSchema":{"type":"object","maximum":12345678901234567000},"x":1}`, "inputSchema: got"},
 		{"no object", `[]`, "not a JSON object"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

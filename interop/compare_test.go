@@ -3,16 +3,22 @@ package interop
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 )
 
 // sameItem compares a definition seen through a gateway with the same seen at its server. All members must be
-// equal but the one that names it.
-func sameItem(got, want json.RawMessage, id string) error {
-	return same(got, want, func(m map[string]any) { delete(m, id) })
+// equal but those to ignore, such as the one that names it.
+func sameItem(got, want json.RawMessage, ignore ...string) error {
+	return same(got, want, func(m map[string]any) {
+		for _, member := range ignore {
+			delete(m, member)
+		}
+	})
 }
 
 // sameResult compares results. What says who answered, and what only one of the eras has, may differ.
@@ -43,18 +49,29 @@ func same(got, want json.RawMessage, ignore func(map[string]any)) error {
 		return nil
 	}
 	var members []string
-	for k := range g {
+	for _, k := range slices.Sorted(maps.Keys(w)) {
 		if !reflect.DeepEqual(g[k], w[k]) {
-			members = append(members, k)
+			members = append(members, fmt.Sprintf("%s: got %s, want %s", k, member(g, k), member(w, k)))
 		}
 	}
-	for k := range w {
-		if _, ok := g[k]; !ok {
-			members = append(members, k)
+	for _, k := range slices.Sorted(maps.Keys(g)) {
+		if _, ok := w[k]; !ok {
+			members = append(members, fmt.Sprintf("%s: got %s, want none", k, member(g, k)))
 		}
 	}
-	slices.Sort(members)
-	return fmt.Errorf("members %v differ:\n got %s\nwant %s", members, short(got), short(want))
+	return errors.New(strings.Join(members, "; "))
+}
+
+func member(m map[string]any, k string) string {
+	v, ok := m[k]
+	if !ok {
+		return "none"
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return short(raw)
 }
 
 func object(raw json.RawMessage, ignore func(map[string]any)) (map[string]any, error) {
@@ -69,8 +86,8 @@ func object(raw json.RawMessage, ignore func(map[string]any)) (map[string]any, e
 }
 
 func short(raw json.RawMessage) string {
-	if len(raw) > 600 {
-		return string(raw[:600]) + "..."
+	if len(raw) > 300 {
+		return string(raw[:300]) + "..."
 	}
 	return string(raw)
 }

@@ -16,6 +16,9 @@ import (
 func TestDirect(t *testing.T) {
 	sayMissing(t)
 	w := newWorld(t)
+	if n := findNPM(); n.missing == "" {
+		w.add(w.everythingHTTP(t, n, entry{Type: "sse"}))
+	}
 	tb := &table{columns: []string{"CLIENT"}}
 	for _, s := range w.servers {
 		tb.columns = append(tb.columns, s.name)

@@ -44,7 +44,10 @@ type runner func(ctx context.Context, args ...string) (json.RawMessage, error)
 // for one of the inspector.
 func inspectorRunner(home string, j job) (runner, error) {
 	e := entry{URL: j.URL, Command: j.Command, Args: j.Args, Env: j.Env}
-	if e.URL != "" {
+	switch {
+	case j.Transport == "sse":
+		e.Type = "sse"
+	case e.URL != "":
 		e.Type = "streamable-http"
 	}
 	config, err := json.Marshal(map[string]any{"mcpServers": map[string]entry{"target": e}})

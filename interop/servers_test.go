@@ -50,12 +50,18 @@ type world struct {
 // markName is the environment variable by which leftover processes are found.
 const markName = "ROSTER_INTEROP_RUN"
 
+// emptyWorld is a world without servers. When the test ends nothing of it may be running.
+func emptyWorld(t *testing.T) *world {
+	w := &world{dir: t.TempDir(), mark: fmt.Sprintf("%d-%d", os.Getpid(), time.Now().UnixNano())}
+	t.Cleanup(func() { w.checkLeftovers(t) })
+	return w
+}
+
 // newWorld builds or finds all servers and starts those that are reached over HTTP. They are stopped when the
 // test ends. Without the npm peers it has the Go servers only.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{dir: t.TempDir(), mark: fmt.Sprintf("%d-%d", os.Getpid(), time.Now().UnixNano())}
-	t.Cleanup(func() { w.checkLeftovers(t) })
+	w := emptyWorld(t)
 	goserver := buildGoServer(t, w.dir)
 	stdio := func(name string, args ...string) entry {
 		return entry{Command: goserver, Args: append([]string{"-name", name}, args...), Env: map[string]string{markName: w.mark}}
@@ -73,7 +79,7 @@ func newWorld(t *testing.T) *world {
 	w.add(goServer("gomany", stdio("gomany", "-resources", "2100", "-page", "500"), true, 2100))
 	if n.missing == "" {
 		w.add(w.filesystem(t, n))
-		w.add(w.everythingHTTP(t, n))
+		w.add(w.everythingHTTP(t, n, entry{Type: "http"}))
 	}
 	w.add(goServer("gohttp", web("gohttp", "-stateless"), true, 2))
 	if n.missing == "" {
@@ -121,20 +127,26 @@ func (w *world) everything(n npm) server {
 	return everythingServer("everything", w.script(n, script, nil))
 }
 
-func (w *world) everythingHTTP(t *testing.T, n npm) server {
-	script := n.script("@modelcontextprotocol/server-everything/dist/index.js")
-	ready := regexp.MustCompile(`listening on port (\d+)`)
+// everythingHTTP starts server-everything for Streamable HTTP, or for the HTTP with SSE of 2024-11-05.
+func (w *world) everythingHTTP(t *testing.T, n npm, e entry) server {
+	t.Helper()
+	mode, path := "streamableHttp", "/mcp"
+	if e.Type == "sse" {
+		mode, path = "sse", "/sse"
+	}
+	ready := regexp.MustCompile(`(?:listening|running) on port (\d+)`)
 	var failed error
 	for range 5 {
-		cmd := exec.Command(n.node, script, "streamableHttp")
+		cmd := exec.Command(n.node, n.script("@modelcontextprotocol/server-everything/dist/index.js"), mode)
 		cmd.Env = append(os.Environ(), "PORT="+freePort(t), markName+"="+w.mark)
 		p, port, err := startProcess(t.Context(), cmd, "server-everything", ready, time.Minute)
 		if err != nil {
-			failed = err
+			failed = err // perhaps the port was taken in the meantime
 			continue
 		}
 		t.Cleanup(func() { _ = p.stop(2 * time.Second) })
-		return everythingServer("everyhttp", entry{Type: "http", URL: "http://127.0.0.1:" + port + "/mcp"})
+		e.URL = "http://127.0.0.1:" + port + path
+		return everythingServer("every"+e.Type, e)
 	}
 	t.Fatal(failed)
 	return server{}
@@ -214,6 +226,9 @@ func (s server) direct(era string) job {
 		Era: era, Capabilities: capabilities, TimeoutMs: 30_000,
 		// server-everything adds some tools after a client has said that it is ready.
 		Want: s.least, PatienceMs: 5_000,
+	}
+	if s.entry.Type == "sse" {
+		j.Transport = "sse"
 	}
 	if j.Command != "" {
 		j.Env = environment(s.entry.Env)
