@@ -16,7 +16,7 @@ func inspector(ctx context.Context, j job) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(home)
+	defer func() { _ = os.RemoveAll(home) }()
 	run, err := inspectorRunner(home, j)
 	if err != nil {
 		return nil, err

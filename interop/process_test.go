@@ -62,7 +62,7 @@ func startProcess(ctx context.Context, cmd *exec.Cmd, name string, ready *regexp
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	p.stop(0)
+	_ = p.stop(0)
 	return nil, "", fmt.Errorf("%w; its output ends:\n%s", err, p.stderr.String())
 }
 
