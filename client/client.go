@@ -42,7 +42,8 @@ type Options struct {
 	// also spoken to with initialize. 0: DefaultProbeTimeout.
 	ProbeTimeout time.Duration
 	// CallTimeout is the deadline of a Call, and of each page of a List, whose
-	// context has none. 0: DefaultCallTimeout.
+	// context has none. 0: DefaultCallTimeout; negative: none, for a caller that
+	// ends its contexts itself.
 	CallTimeout time.Duration
 
 	// Handler answers the server's requests, except for ping, which is
@@ -140,7 +141,7 @@ func (e *ResultError) Error() string {
 // object is a *ResultError; any other error is the wire's or the context's. The
 // request is sent once.
 func (c *Client) Call(ctx context.Context, req Request) (jsonrpc.Object, error) {
-	if _, ok := ctx.Deadline(); !ok {
+	if _, ok := ctx.Deadline(); !ok && c.opts.CallTimeout > 0 {
 		limited, cancel := context.WithTimeoutCause(ctx, c.opts.CallTimeout, &TimeoutError{req.Method, c.opts.CallTimeout})
 		defer cancel()
 		ctx = limited

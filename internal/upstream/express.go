@@ -94,8 +94,12 @@ func (s *Server) listen(ctx context.Context, c *connection, ready func()) {
 	}
 }
 
+// steady is how long a subscription must have lasted for the next to be opened
+// soon: many are cut by something between that does not like idle streams.
+const steady = 10 * time.Second
+
 func (s *Server) pauseListen(ctx context.Context, c *connection, pause *backoff.ExponentialBackOff, began time.Time, err error) {
-	if time.Since(began) >= s.opts.BackoffMax {
+	if time.Since(began) >= steady {
 		pause.Reset()
 	}
 	s.opts.Logger.Debug("subscription ended", "server", s.opts.Name, "err", err)

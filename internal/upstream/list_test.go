@@ -358,6 +358,24 @@ func TestListenGap(t *testing.T) {
 	})
 }
 
+// TestListenCut: streams that are cut again and again are opened again soon.
+func TestListenCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend(mcp.V20260728, "a")
+		b.script(func(p *mcptest.Peer, m *jsonrpc.Message) bool {
+			if m.Method == mcp.MethodListen {
+				time.AfterFunc(30*time.Second, func() { p.Refuse(m, -32603, "cut", "") })
+			}
+			return false
+		})
+		run(t, upstream.Options{Dial: b.host.Dial})
+		pass(10 * time.Minute)
+		if n := b.host.Peer().Count(mcp.MethodListen); n < 18 {
+			t.Errorf("%d subscriptions in 10 minutes", n)
+		}
+	})
+}
+
 // TestListenRefused: a server that has no subscriptions is not asked in a loop.
 func TestListenRefused(t *testing.T) {
 	for code, most := range map[int]int{-32601: 1, -32603: 35} {

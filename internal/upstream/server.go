@@ -272,7 +272,7 @@ func (s *Server) connect(ctx context.Context, remembered mcp.Version) (*client.C
 		Dial: s.opts.Dial, HTTP: s.opts.HTTP,
 		Info: s.opts.Info, Capabilities: s.opts.Capabilities,
 		Remembered: remembered, ProbeTimeout: s.opts.ProbeTimeout,
-		CallTimeout:  s.opts.MaxTimeout + time.Second, // ours ends first
+		CallTimeout:  -1, // calls, walks and checks end their contexts themselves
 		Handler:      s.opts.Hooks.Handler,
 		Notification: g.notification,
 		Gap:          g.gap,

@@ -89,7 +89,7 @@ func TestOverHTTP(t *testing.T) {
 				t.Fatal(err)
 			}
 			site := serveHTTP(t, source, []mcp.Version{v})
-			g := run(t, upstream.Options{Dial: dialURL(site.URL), HTTP: true, RequestTimeout: 300 * time.Millisecond})
+			g := run(t, upstream.Options{Dial: dialURL(site.URL), HTTP: true, RequestTimeout: time.Second})
 			until(t, "first lists", func() bool { return g.published() == 1 })
 			if got := g.server.Status().Version; got != v || g.tools() != "work wait" {
 				t.Errorf("version %s, tools %q", got, g.tools())
