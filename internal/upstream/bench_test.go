@@ -72,7 +72,7 @@ func BenchmarkCall(b *testing.B) {
 				}
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := s.Call(ctx, req); err != nil {
+					if _, err := s.Call(ctx, upstream.Request{Request: req}); err != nil {
 						b.Fatal(err)
 					}
 				}

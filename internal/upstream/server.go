@@ -24,7 +24,7 @@ type Server struct {
 	tried    chan struct{}                     // closed when the first attempt to connect has ended
 	slots    chan struct{}                     // one per request that runs
 	queued   atomic.Int64
-	tokens   tokens
+	flights  flights
 	kick     chan struct{} // one slot: something for Run to look at
 	// shelves has what is known of each kind. It belongs to the goroutine that
 	// walks lists, of which there is one at a time.
@@ -273,7 +273,7 @@ func (s *Server) connect(ctx context.Context, remembered mcp.Version) (*client.C
 		Info: s.opts.Info, Capabilities: s.opts.Capabilities,
 		Remembered: remembered, ProbeTimeout: s.opts.ProbeTimeout,
 		CallTimeout:  -1, // calls, walks and checks end their contexts themselves
-		Handler:      s.opts.Hooks.Handler,
+		Handler:      jsonrpc.HandlerFunc(s.flights.answer),
 		Notification: g.notification,
 		Gap:          g.gap,
 		Logger:       s.opts.Logger,
