@@ -36,8 +36,13 @@ type exchange struct {
 }
 
 // arm makes the response a stream once it has taken a while, since clients and
-// proxies give up on one that does not even begin.
+// proxies give up on one that does not even begin; at once for a client that
+// names streams first.
 func (x *exchange) arm() {
+	if prefersStream(x.request.Header) {
+		_, _ = x.open() // an error: it was answered just now
+		return
+	}
 	if d := x.h.opts.StreamAfter; d > 0 {
 		x.timer = time.AfterFunc(d, func() { _, _ = x.open() }) // an error: it was answered just now
 	}
