@@ -223,10 +223,8 @@ func noMessage(w http.ResponseWriter) {
 func writeWhole(w http.ResponseWriter, status int, body []byte, timeout time.Duration) {
 	const big, rate = 64 << 10, 8 << 10 // bytes; bytes a second
 	if len(body) > big {
-		control := http.NewResponseController(w)
 		allowed := timeout + time.Duration(len(body)/rate)*time.Second
-		_ = control.SetWriteDeadline(time.Now().Add(allowed)) // unsupported: the server's own limits hold
-		defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(allowed)) // unsupported: the server's own limits hold
 	}
 	writeJSON(w, status, body)
 }
