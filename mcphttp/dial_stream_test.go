@@ -394,11 +394,13 @@ func TestDialAsksBounded(t *testing.T) {
 			}
 			return r.verb == http.MethodGet
 		})
-		var running, most atomic.Int64
+		var running atomic.Int64
 		opts := inMemory(server)
 		opts.Handler = jsonrpc.HandlerFunc(func(ctx context.Context, _ *jsonrpc.Request) (jsontext.Value, error) {
-			most.Store(max(most.Load(), running.Add(1)))
+			running.Add(1)
 			<-ctx.Done()
+			time.Sleep(time.Second)
+			running.Add(-1)
 			return nil, ctx.Err()
 		})
 		c := begun(t, "http://h/mcp", opts)
@@ -407,6 +409,9 @@ func TestDialAsksBounded(t *testing.T) {
 			t.Errorf("%d at once", running.Load())
 		}
 		_ = c.Close()
+		if running.Load() != 0 {
+			t.Errorf("%d still run behind Close", running.Load())
+		}
 	})
 	server := newRemote(t, func(w http.ResponseWriter, r received) bool {
 		if r.verb == http.MethodGet {
@@ -529,6 +534,34 @@ func TestDialConnectionsAreReused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The rest of a streamed answer is read even if the caller's context ends at
+// once, as it does with most.
+func TestDialStreamIsReadToItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var torn atomic.Bool
+		server := newMemoryRemote(t, func(w http.ResponseWriter, r received) bool {
+			startStream(w)
+			say(w, "data: %s\n\n", jsonrpc.AppendResult(nil, r.msg.ID, jsontext.Value(`{}`)))
+			select {
+			case <-r.ctx.Done():
+				torn.Store(true)
+			case <-time.After(50 * time.Millisecond):
+			}
+			return true
+		})
+		c := dial(t, "http://h/mcp", inMemory(server))
+		ctx, cancel := context.WithCancel(t.Context())
+		if _, err := c.Do(ctx, toolCall(mcp.Latest)); err != nil {
+			t.Error(err)
+		}
+		cancel()
+		time.Sleep(time.Second)
+		if torn.Load() {
+			t.Error("the stream was torn off")
+		}
+	})
 }
 
 // An answer is not held back by a stream that stays open behind it, and neither
