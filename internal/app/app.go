@@ -36,6 +36,9 @@ type Options struct {
 	Config   *config.Config
 	Problems []config.Problem
 	Files    []string
+	// Hosts are values of the Host header field that are answered beside those
+	// of loopback; see mcphttp.Guard.
+	Hosts []string
 	// Version is this program's.
 	Version string
 	// Logger gets everything. nil: nothing.
@@ -155,13 +158,12 @@ func (a *App) Listen(ctx context.Context, address string) error {
 		}
 		return fmt.Errorf("cannot listen: %w", err)
 	}
-	a.handler = mcphttp.NewHandler(a.server, mcphttp.HandlerOptions{Logger: a.log})
+	a.handler = mcphttp.NewHandler(a.server, mcphttp.HandlerOptions{AllowedHosts: a.opts.Hosts, Logger: a.log})
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", a.handler)
 	routes := http.NewServeMux()
 	a.status.Register(routes)
-	guard := new(mcphttp.Guard)
-	mux.Handle("/", guard.Wrap(routes))
+	mux.Handle("/", a.handler.Guard().Wrap(routes))
 	a.http = &http.Server{
 		Handler: mux, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },

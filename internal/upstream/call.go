@@ -35,8 +35,7 @@ func (s *Server) Call(ctx context.Context, req client.Request) (jsonrpc.Object, 
 		s.tokens.add(token, clock)
 		defer s.tokens.remove(token)
 	}
-	req.Message = clock.watch(req.Message)
-	result, err := s.send(ctx, c, req)
+	result, err := s.send(ctx, c, req, clock)
 	if err == nil {
 		return result, nil
 	}
@@ -44,11 +43,11 @@ func (s *Server) Call(ctx context.Context, req client.Request) (jsonrpc.Object, 
 	case answer == nil || !c.client.Server().Version.Stateless():
 	case answer.Code == mcp.CodeHeaderMismatch && req.Method == mcp.MethodToolsCall && s.opts.HTTP:
 		if c.refresh(ctx) == nil {
-			result, err = s.send(ctx, c, req)
+			result, err = s.send(ctx, c, req, clock)
 		}
 	case answer.Code == mcp.CodeUnsupportedVersion:
 		if next := s.successor(ctx, c); next != nil {
-			result, err = s.send(ctx, next, req)
+			result, err = s.send(ctx, next, req, clock)
 		}
 	}
 	return result, s.explain(ctx, req.Method, err)
@@ -74,7 +73,7 @@ func (s *Server) explain(ctx context.Context, method string, err error) error {
 
 // send sends a request over a connection, or over the one that has taken its
 // place before anything was sent.
-func (s *Server) send(ctx context.Context, c *connection, req client.Request) (jsonrpc.Object, error) {
+func (s *Server) send(ctx context.Context, c *connection, req client.Request, clock *clock) (jsonrpc.Object, error) {
 	if !c.begin() {
 		c = s.conn.Load()
 		if c == nil || !c.begin() {
@@ -82,10 +81,9 @@ func (s *Server) send(ctx context.Context, c *connection, req client.Request) (j
 		}
 	}
 	defer c.end()
+	req.Message = c.hook(req.Message, clock)
 	result, err := c.client.Call(ctx, req)
-	if err != nil && doubtful(c, err) {
-		wake(c.suspect)
-	}
+	c.doubt(err)
 	return result, err
 }
 
@@ -121,11 +119,14 @@ func (s *Server) unavailable() error {
 	return &UnavailableError{Server: st.Name, State: st.State, LastErr: st.LastErr, NextTry: st.NextTry}
 }
 
+// successorWait is how long a call waits for a connection in another version.
+const successorWait = 15 * time.Second
+
 // successor has a connection checked whose server said that it does not speak
 // its version, and returns the next one; nil if there is none in time.
 func (s *Server) successor(ctx context.Context, old *connection) *connection {
 	wake(old.suspect)
-	ctx, cancel := context.WithTimeout(ctx, s.opts.ConnectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, successorWait)
 	defer cancel()
 	for ctx.Err() == nil {
 		if c := s.conn.Load(); c != nil && c != old {
@@ -179,19 +180,6 @@ func (c *clock) stop() {
 func (c *clock) extend() {
 	if left := min(c.timeout, time.Until(c.end)); left > 0 {
 		c.timer.Reset(left)
-	}
-}
-
-// watch returns a hook for a request's own stream that sees progress pass.
-func (c *clock) watch(next func(*jsonrpc.Message)) func(*jsonrpc.Message) {
-	if next == nil {
-		return nil // progress comes to the connection's hook
-	}
-	return func(m *jsonrpc.Message) {
-		if m.Method == mcp.MethodProgress {
-			c.extend()
-		}
-		next(m)
 	}
 }
 

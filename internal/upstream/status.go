@@ -1,7 +1,9 @@
 package upstream
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/mcp-roster/roster/mcp"
@@ -80,6 +82,9 @@ func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("server %q did not answer %s within %v", e.Server, e.Method, e.After)
 }
 
+// Unwrap returns context.DeadlineExceeded.
+func (e *TimeoutError) Unwrap() error { return context.DeadlineExceeded }
+
 // BusyError says that too many requests wait for a server.
 type BusyError struct {
 	Server   string
@@ -100,7 +105,8 @@ type CallError struct {
 }
 
 func (e *CallError) Error() string {
-	return fmt.Sprintf("server %q: %s: %v", e.Server, e.Method, e.Err)
+	why := strings.TrimPrefix(e.Err.Error(), e.Method+": ") // some errors name it themselves
+	return fmt.Sprintf("server %q: %s: %s", e.Server, e.Method, why)
 }
 
 // Unwrap returns Err.
