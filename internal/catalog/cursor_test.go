@@ -27,7 +27,7 @@ func TestAllItemsAtAnyPageSize(t *testing.T) {
 // C-002: walks of an unchanged catalog are the same, byte for byte, also while
 // servers list again what they listed before, and after a restart.
 func TestWalksOfAnUnchangedCatalog(t *testing.T) {
-	dir := memoryDir(t)
+	dir := t.TempDir()
 	var options []catalog.ServerOptions
 	lists := make(map[string]catalog.Lists)
 	for i := range 35 {
@@ -82,7 +82,7 @@ func TestWalksOfAnUnchangedCatalog(t *testing.T) {
 // catalog whose order was never saved, are refused and never taken for the first
 // page.
 func TestForeignCursors(t *testing.T) {
-	dir := memoryDir(t)
+	dir := t.TempDir()
 	store := openStore(t, dir)
 	small := mcp.PageLimits{Items: 1}
 	c := open(servers("a", "b"), catalog.Options{Store: store, Page: small})
@@ -173,7 +173,7 @@ func FuzzCursor(f *testing.F) {
 
 // A walk goes on behind an item, a server or a whole block that is gone.
 func TestWalkOverGaps(t *testing.T) {
-	dir := memoryDir(t)
+	dir := t.TempDir()
 	store := openStore(t, dir)
 	opts := catalog.Options{Store: store, Page: mcp.PageLimits{Items: 2}}
 	c := open(servers("a", "b", "c"), opts)

@@ -14,7 +14,18 @@ import (
 	"github.com/mcp-roster/roster/internal/state"
 	"github.com/mcp-roster/roster/jsonrpc"
 	"github.com/mcp-roster/roster/mcp"
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) {
+	// Temporary directories are in memory where the system has such: the tests
+	// save often, and wait for the disk each time.
+	const memory = "/dev/shm"
+	if info, err := os.Stat(memory); err == nil && info.IsDir() {
+		_ = os.Setenv("TMPDIR", memory) // at worst it is slow
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // tool returns a definition of a tool; text makes one differ from another.
 func tool(name, text string) jsontext.Value {
@@ -73,22 +84,6 @@ func openStore(t testing.TB, dir string) *state.Store {
 	}
 	t.Cleanup(func() { closeStore(t, s) })
 	return s
-}
-
-// memoryDir returns a directory that is in memory where the system has such, for
-// tests that save often.
-func memoryDir(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "catalog")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
 }
 
 func closeStore(t testing.TB, s *state.Store) {

@@ -58,7 +58,7 @@ type walker struct {
 
 func newModel(t *testing.T, seed uint64) *model {
 	m := &model{
-		t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 1)), dir: memoryDir(t), limit: 3,
+		t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(), limit: 3,
 		configured: all, listed: make(map[string][]item),
 	}
 	if seed%2 == 1 {
@@ -285,7 +285,7 @@ func (m *model) finish() {
 // is listed once, by one of those that list it now, and found there.
 func TestSharedURIsAmongChanges(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	dir := memoryDir(t)
+	dir := t.TempDir()
 	store := openStore(t, dir)
 	options := func() catalog.Options {
 		return catalog.Options{Store: store, Page: mcp.PageLimits{Items: 2}}

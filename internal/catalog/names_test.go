@@ -177,7 +177,7 @@ func TestManyInvalidItems(t *testing.T) {
 // A name keeps its owner: while the owner lists other things, over restarts,
 // however often the owner is reached in another way, and whoever else wants it.
 func TestNamesKeepTheirOwners(t *testing.T) {
-	dir := memoryDir(t)
+	dir := t.TempDir()
 	both := []catalog.ServerOptions{prefixed("a", ""), prefixed("b", "")}
 	life := func(opts []catalog.ServerOptions, use func(*catalog.Catalog)) {
 		t.Helper()

@@ -153,7 +153,7 @@ func TestFingerprintIsThatOfTheList(t *testing.T) {
 
 // Everything may be called at once.
 func TestConcurrentUse(t *testing.T) {
-	store := openStore(t, memoryDir(t))
+	store := openStore(t, t.TempDir())
 	ids := []string{"a", "b", "c", "d"}
 	c := catalog.New(servers(ids...), catalog.Options{Store: store, Page: mcp.PageLimits{Items: 3}})
 	read := func() error {

@@ -70,7 +70,7 @@ func TestOrderOfArrival(t *testing.T) {
 // A first list waits for servers that were never seen, until each was heard of or
 // the time is over; those that were seen are listed from what is known.
 func TestWaiting(t *testing.T) {
-	dir := memoryDir(t)
+	dir := t.TempDir()
 	store := openStore(t, dir)
 	c := catalog.New(servers("a", "b", "c"), catalog.Options{Store: store})
 	signals := 0
@@ -171,7 +171,7 @@ func TestDefinitionsSurviveByteForByte(t *testing.T) {
 	for _, r := range raw {
 		list.Items = append(list.Items, jsontext.Value(r))
 	}
-	dir := memoryDir(t)
+	dir := t.TempDir()
 	opts := []catalog.ServerOptions{prefixed("s", "")}
 	var pages [2][2][]byte
 	for life := range 2 {
@@ -203,7 +203,7 @@ func TestDefinitionsSurviveByteForByte(t *testing.T) {
 // copyDir copies a directory as a crash at this moment would leave it.
 func copyDir(t *testing.T, from string) string {
 	t.Helper()
-	to := memoryDir(t)
+	to := t.TempDir()
 	if err := os.CopyFS(filepath.Join(to, "copy"), os.DirFS(from)); err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func highest(t *testing.T, c *catalog.Catalog) uint64 {
 // An ordinal that was given out is never used again, even if nothing was saved
 // after it; and a walk that such a process began returns nothing twice.
 func TestCrash(t *testing.T) {
-	dir := memoryDir(t)
+	dir := t.TempDir()
 	small := mcp.PageLimits{Items: 1}
 	c := open(servers("a", "b"), catalog.Options{Store: openStore(t, dir), Page: small})
 	crashed := copyDir(t, dir) // nothing but the order is saved
@@ -261,7 +261,7 @@ func TestCrash(t *testing.T) {
 // A process that cannot save the order gives out cursors that are good for
 // itself only.
 func TestCursorsOfAReaderOnly(t *testing.T) {
-	dir := memoryDir(t)
+	dir := t.TempDir()
 	small := mcp.PageLimits{Items: 1}
 	writer := open(servers("a"), catalog.Options{Store: openStore(t, dir), Page: small})
 	writer.Replace("a", toolsNamed("1", "2"))
@@ -289,7 +289,7 @@ func TestDamagedStore(t *testing.T) {
 		"none":             nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := memoryDir(t)
+			dir := t.TempDir()
 			store := openStore(t, dir)
 			store.SaveServer(state.Server{
 				Name: "a", Key: "key of a", Prefix: "a__", Lists: map[string][]state.Item{"tools": items},
@@ -317,7 +317,7 @@ func TestDamagedStore(t *testing.T) {
 // Servers that are put between others, taken out and put back, have their places;
 // only another order of those that were there is a new epoch.
 func TestPlacesOfServers(t *testing.T) {
-	dir := memoryDir(t)
+	dir := t.TempDir()
 	var epoch uint64
 	for i, step := range []struct {
 		configured []string
@@ -357,7 +357,7 @@ func TestPlacesOfServers(t *testing.T) {
 
 // There is room for any number of servers between two.
 func TestManyInsertions(t *testing.T) {
-	dir := memoryDir(t)
+	dir := t.TempDir()
 	configured := []string{"first", "last"}
 	for i := range 100 { // more than the bits of a gap
 		configured = slices.Insert(configured, 1, fmt.Sprint(i))
