@@ -61,7 +61,7 @@ func start(t *testing.T, dir string) (p *process, writable string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
 	p = &process{t: t, cmd: exec.CommandContext(ctx, os.Args[0])}
-	p.cmd.Env = append(os.Environ(), childDir+"="+dir)
+	p.cmd.Env = append(os.Environ(), childDir+"="+dir, "GORACE=atexit_sleep_ms=0")
 	p.cmd.Stderr = os.Stderr
 	var err error
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
