@@ -2,7 +2,6 @@ package interop
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,7 +50,7 @@ func TestDirect(t *testing.T) {
 // ask lets a client ask a server itself, and checks what it saw.
 func (w *world) ask(t *testing.T, c client, s server) *report {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := bounded(t, 2*time.Minute)
 	defer cancel()
 	j := w.direct(s, c.era)
 	uses := c.uses(s)

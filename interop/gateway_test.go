@@ -2,7 +2,6 @@ package interop
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -145,7 +144,7 @@ func (g *gateway) serve(t *testing.T) string {
 // the servers show depends on it, so clients that are pointed at them for comparison have to declare the same.
 func (g *gateway) declareLikeRoster(t *testing.T, url, server string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := bounded(t, time.Minute)
 	defer cancel()
 	o := op{Method: "tools/call", Name: server + separator + "declared", Arguments: map[string]any{}}
 	r, err := goClient(ctx, job{URL: url, Era: "legacy", Capabilities: capabilities, Ops: []op{o}, TimeoutMs: 30_000})
@@ -189,7 +188,7 @@ func (g *gateway) drive(t *testing.T, tb *table, c client, wire string, j job) {
 	row := []string{c.name, wire, "", "FAIL"}
 	defer func() { tb.add(row...) }()
 	direct := g.direct(t, c)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := bounded(t, 5*time.Minute)
 	defer cancel()
 	j.Era, j.Capabilities, j.TimeoutMs, j.PatienceMs = c.era, capabilities, 60_000, int(g.patience().Milliseconds())
 	j.Want = g.want(c, direct)
@@ -442,7 +441,7 @@ func remarks(r *report, d time.Duration) string {
 
 // checkStatus checks that the status is JSON that speaks of every server.
 func (g *gateway) checkStatus(t *testing.T, url string) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := bounded(t, 10*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -1,7 +1,6 @@
 package interop
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -201,7 +200,7 @@ func (w *world) script(n npm, path string, env map[string]string, args ...string
 func buildGoServer(t *testing.T, dir string) string {
 	t.Helper()
 	bin := filepath.Join(dir, "goserver")
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := bounded(t, 5*time.Minute)
 	defer cancel()
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", bin, "./goserver").CombinedOutput(); err != nil {
 		t.Fatalf("go build ./goserver: %v\n%s", err, out)
