@@ -388,7 +388,7 @@ func TestSet(t *testing.T) {
 		if backends["z"].host.Dials() != 1 || z.Status().State != upstream.Ready || a.Status().State != upstream.Disabled || next.Status().State != upstream.Ready {
 			t.Errorf("z %s, a %s, new a %s", z.Status().State, a.Status().State, next.Status().State)
 		}
-		if _, err := a.Call(t.Context(), upstream.Request{Request: client.Request{Method: "x"}}); err == nil || oldA.host.Dials() != 1 {
+		if _, err := a.Call(t.Context(), upstream.Request{Method: "x"}); err == nil || oldA.host.Dials() != 1 {
 			t.Error("a stopped server answers")
 		}
 		set.Close()
