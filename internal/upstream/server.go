@@ -275,10 +275,11 @@ func (s *Server) connect(ctx context.Context, remembered mcp.Version) (*client.C
 	defer cancel()
 	ctx, settle := s.interruptible(ctx)
 	g := newGate(s)
+	info, _ := s.Info()
 	cl, err := client.Connect(ctx, client.Options{
 		Dial: s.opts.Dial, HTTP: s.opts.HTTP,
 		Info: s.opts.Info, Capabilities: s.opts.Capabilities,
-		Remembered: remembered, ProbeTimeout: s.opts.ProbeTimeout,
+		Remembered: remembered, RememberedInfo: info.Info, ProbeTimeout: s.opts.ProbeTimeout,
 		CallTimeout:  -1, // calls, walks and checks end their contexts themselves
 		Handler:      jsonrpc.HandlerFunc(s.flights.answer),
 		Notification: g.notification,
