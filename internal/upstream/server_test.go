@@ -481,7 +481,7 @@ func TestIsolated(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		if _, err := set.Get("b2").Call(t.Context(), upstream.Request{Request: client.Request{Method: mcp.MethodToolsCall}}); err != nil || time.Since(began) > 0 {
+		if _, err := set.Get("b2").Call(t.Context(), upstream.Request{Method: mcp.MethodToolsCall}); err != nil || time.Since(began) > 0 {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		synctest.Wait()
