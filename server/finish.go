@@ -35,7 +35,7 @@ func (s *Server) finish(r *Request, result jsonrpc.Object) (jsontext.Value, erro
 			n++
 		}
 	}
-	if meta := withServerInfo(result, s.source.Info().Implementation); meta != nil {
+	if meta := withServerInfo(result, s.name); meta != nil {
 		edits[n] = mcp.Edit{Name: "_meta", Value: meta}
 		n++
 	}

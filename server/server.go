@@ -28,6 +28,7 @@ type Server struct {
 	params ParamSource     // source, if it is one
 	watch  ResourceWatcher // likewise
 	opts   Options
+	name   jsontext.Value // the source's Implementation
 
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -46,7 +47,7 @@ func New(source Source, opts Options) *Server {
 	}
 	params, _ := source.(ParamSource)
 	watch, _ := source.(ResourceWatcher)
-	return &Server{source: source, params: params, watch: watch, opts: opts, closing: make(chan struct{})}
+	return &Server{source: source, params: params, watch: watch, opts: opts, name: source.Info().Implementation, closing: make(chan struct{})}
 }
 
 // Close ends all subscriptions in the orderly way: each client is told and its

@@ -46,7 +46,7 @@ type ParamSource interface {
 // Info describes a Source.
 type Info struct {
 	// Implementation names the server software: an object with name and
-	// version (2026-07-28, schema, Implementation).
+	// version (2026-07-28, schema, Implementation). It does not change.
 	Implementation jsontext.Value
 	// Capabilities is the ServerCapabilities object.
 	Capabilities jsontext.Value
