@@ -254,7 +254,7 @@ func TestFloodOfNotifications(t *testing.T) {
 		params      string
 	}{
 		{"many", 5000, 1 + 1024, `{}`},
-		{"large", 100, 16, `{"x":"` + strings.Repeat("x", 1<<20-100) + `"}`},
+		{"large", 40, 16, `{"x":"` + strings.Repeat("x", 1<<20-100) + `"}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
