@@ -25,12 +25,21 @@ type Caller struct {
 	LogLevel     string         // "": no log messages wanted (stateless requests only)
 }
 
+// callerShapes is what the members of _meta that say who calls must be.
+var callerShapes = memberShapes{
+	{MetaVersion, true, aString},
+	{MetaClientInfo, false, anObject},
+	{MetaCapabilities, false, anObject},
+	{MetaLogLevel, false, aString},
+}
+
 // ReadCaller reads the caller of a request off its params. The caller's Version
 // is empty if the request does not name one in _meta, as no request of a session
-// does. The error, with code -32602, is about a _meta that cannot be read.
+// does. The error, with code -32602, is about a _meta that cannot be read. A null
+// _meta counts as none.
 func ReadCaller(params jsonrpc.Object) (Caller, error) {
 	raw := params.Get("_meta")
-	if raw == nil {
+	if raw == nil || raw.Kind() == 'n' {
 		return Caller{}, nil
 	}
 	meta, err := jsonrpc.ParseObject(raw)
@@ -41,10 +50,10 @@ func ReadCaller(params jsonrpc.Object) (Caller, error) {
 	if version == nil {
 		return Caller{}, nil
 	}
-	v, ok := jsonrpc.Text(version)
-	if !ok {
-		return Caller{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params._meta: %q must be a string", MetaVersion)
+	if err := callerShapes.check(meta); err != nil {
+		return Caller{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params._meta: %v", err)
 	}
+	v, _ := jsonrpc.Text(version)
 	c := Caller{Version: Version(v), Info: meta.Get(MetaClientInfo), Capabilities: meta.Get(MetaCapabilities)}
 	c.LogLevel, _ = meta.Text(MetaLogLevel)
 	return c, nil
