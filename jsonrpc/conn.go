@@ -156,7 +156,7 @@ func (c *Conn) Done() <-chan struct{} { return c.ended }
 // an orderly end of the stream.
 func (c *Conn) Err() error {
 	err := context.Cause(c.ctx)
-	if err == nil || errors.Is(err, ErrClosed) || errors.Is(err, io.EOF) {
+	if err == nil || err == ErrClosed || errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err

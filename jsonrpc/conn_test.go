@@ -236,6 +236,28 @@ func TestReplyAfterFailedWrite(t *testing.T) {
 	})
 }
 
+// TestEndAfterFailedWrite: the end of input is not orderly then, nor waited for.
+func TestEndAfterFailedWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, peer := memPipe(8)
+		c := jsonrpc.NewConn(t.Context(), near, jsonrpc.ConnOptions{Handler: echo})
+		defer func() { _ = c.Close() }()
+		begin := time.Now()
+		peer.send(t, `{"jsonrpc":"2.0","id":1,"method":"slow"}`)
+		broken := errors.New("broken pipe")
+		near.breakWrites(broken)
+		if err := c.Notify(t.Context(), "y", nil); err != nil {
+			t.Errorf("queueing: %v", err)
+		}
+		synctest.Wait()
+		peer.hangUp()
+		<-c.Done()
+		if took := time.Since(begin); took > 0 || !errors.Is(c.Err(), broken) {
+			t.Errorf("ended after %v with %v", took, c.Err())
+		}
+	})
+}
+
 func TestCallerGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dropped int

@@ -3,8 +3,8 @@ package jsonrpc_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -136,11 +136,14 @@ func TestParseErrors(t *testing.T) {
 
 // members returns n members with different names.
 func members(n int) string {
-	var b strings.Builder
+	b := make([]byte, 0, 16*n)
 	for i := range n {
-		fmt.Fprintf(&b, `,"k%d":%d`, i, i)
+		b = append(b, `,"k`...)
+		b = strconv.AppendInt(b, int64(i), 10)
+		b = append(b, `":`...)
+		b = strconv.AppendInt(b, int64(i), 10)
 	}
-	return b.String()[1:]
+	return string(b[1:])
 }
 
 // TestIDsComeBack is C-089 and C-091: an id is written as it was read.
