@@ -78,6 +78,9 @@ func (s *Source) exchange(ctx context.Context, srv *upstream.Server, r *server.R
 }
 
 func canAnswerSomething(c mcp.Caller) bool {
+	if string(c.Capabilities) == "{}" {
+		return false
+	}
 	caps, err := jsonrpc.ParseObject(c.Capabilities)
 	if err != nil {
 		return false

@@ -114,9 +114,8 @@ type flights struct {
 }
 
 func (fs *flights) add(f *flight) {
-	meta := f.Params.Get("_meta")
-	if obj, err := jsonrpc.ParseObject(meta); err == nil {
-		f.caller = obj.Get(mcp.MetaProgressToken)
+	if meta, err := f.Params.Meta(); err == nil {
+		f.caller = meta.Get(mcp.MetaProgressToken)
 	}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -186,20 +185,19 @@ type clock struct {
 	timeout time.Duration
 	end     time.Time // beyond which it is not moved
 	ctx     context.Context
-	cancel  context.CancelFunc
+	cancel  context.CancelCauseFunc
 	timer   *time.Timer
 }
 
 func (c *clock) start(ctx context.Context, late error) context.Context {
-	ctx, cancel := context.WithCancelCause(ctx)
-	c.timer = time.AfterFunc(c.timeout, func() { cancel(late) })
-	c.ctx, c.cancel = context.WithDeadlineCause(ctx, c.end, late)
+	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	c.timer = time.AfterFunc(c.timeout, func() { c.cancel(late) })
 	return c.ctx
 }
 
 func (c *clock) stop() {
 	c.timer.Stop()
-	c.cancel()
+	c.cancel(nil)
 }
 
 // extend gives the request its timeout again. It runs on a reader.
