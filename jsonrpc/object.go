@@ -72,7 +72,7 @@ func (s *scanner) index(i, depth int) (Object, int) {
 	if i < 0 {
 		return Object{}, i
 	}
-	return Object{s.data[base:i:i], append([]member(nil), found...)}, i
+	return Object{Raw: s.data[base:i:i], members: append([]member(nil), found...)}, i
 }
 
 // ParseObject checks one JSON object and indexes its members. It refuses
