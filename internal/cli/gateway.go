@@ -236,7 +236,7 @@ func (g *gateway) complain(ctx context.Context) {
 	}
 	for _, s := range st.Servers {
 		if reported := g.app != nil && s.State == "disabled"; s.Error != "" && !reported {
-			fmt.Fprintf(g.prog.Stderr, "roster: server %q is %s: %s\n", s.Name, s.State, clean(s.Error))
+			writef(g.prog.Stderr, "roster: server %q is %s: %s\n", s.Name, s.State, clean(s.Error))
 		}
 	}
 }
