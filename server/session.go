@@ -109,5 +109,8 @@ func (s *Server) setLevel(_ context.Context, r *Request) (jsontext.Value, error)
 		state.caller.LogLevel = level
 		state.mu.Unlock()
 	}
+	if logs, ok := s.source.(LogSource); ok {
+		logs.SetLevel(level)
+	}
 	return jsontext.Value("{}"), nil
 }

@@ -72,3 +72,8 @@ type ResourceWatcher interface {
 	// block. That a resource cannot be watched is an error.
 	WatchResource(ctx context.Context, req *Request, uri string, updated func(params jsontext.Value)) (stop func(), err error)
 }
+
+// LogSource is a Source that sends log messages. It is told of the levels that
+// sessions ask for by logging/setLevel; a stateless request has its own in
+// Caller.LogLevel.
+type LogSource interface{ SetLevel(level string) }

@@ -24,11 +24,14 @@ type Server struct {
 	tried    chan struct{}                     // closed when the first attempt to connect has ended
 	slots    chan struct{}                     // one per request that runs
 	queued   atomic.Int64
-	tokens   tokens
+	flights  flights
 	kick     chan struct{} // one slot: something for Run to look at
 	// shelves has what is known of each kind. It belongs to the goroutine that
 	// walks lists, of which there is one at a time.
 	shelves [len(mcp.Kinds)]shelf
+	// news is what Hooks.Lists is to be told next. It outlives a connection that
+	// ends between two walks. As shelves.
+	news Lists
 	// shown is what Hooks.Lists was told of the server; nil: nothing yet. It
 	// belongs to the same goroutine.
 	shown   *client.ServerInfo
@@ -272,12 +275,13 @@ func (s *Server) connect(ctx context.Context, remembered mcp.Version) (*client.C
 	defer cancel()
 	ctx, settle := s.interruptible(ctx)
 	g := newGate(s)
+	info, _ := s.Info()
 	cl, err := client.Connect(ctx, client.Options{
 		Dial: s.opts.Dial, HTTP: s.opts.HTTP,
 		Info: s.opts.Info, Capabilities: s.opts.Capabilities,
-		Remembered: remembered, ProbeTimeout: s.opts.ProbeTimeout,
+		Remembered: remembered, RememberedInfo: info.Info, ProbeTimeout: s.opts.ProbeTimeout,
 		CallTimeout:  -1, // calls, walks and checks end their contexts themselves
-		Handler:      s.opts.Hooks.Handler,
+		Handler:      jsonrpc.HandlerFunc(s.flights.answer),
 		Notification: g.notification,
 		Gap:          g.gap,
 		Logger:       s.opts.Logger,
