@@ -98,7 +98,8 @@ func (g *gateway) start(ctx context.Context, conf *configuration) error {
 		return err
 	}
 	g.app, err = app.Start(context.WithoutCancel(ctx), app.Options{
-		Config: conf.Config, Problems: conf.problems, Files: conf.files, Version: version(), Logger: log,
+		Config: conf.Config, Problems: conf.problems, Files: conf.files, Private: true,
+		Version: version(), Logger: log,
 	})
 	if err != nil {
 		return err
