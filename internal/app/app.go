@@ -39,6 +39,9 @@ type Options struct {
 	// Hosts are values of the Host header field that are answered beside those
 	// of loopback; see mcphttp.Guard.
 	Hosts []string
+	// Private keeps other commands from finding this gateway: it will not live
+	// long.
+	Private bool
 	// Version is this program's.
 	Version string
 	// Logger gets everything. nil: nothing.
