@@ -36,8 +36,11 @@ type Options struct {
 	Capabilities jsontext.Value
 
 	// Remembered is the version that the last connection used, tried first;
-	// "": not known.
-	Remembered mcp.Version
+	// "": not known. RememberedInfo is the server's Info from then: if it is
+	// another now, the server is another program, and what is remembered does not
+	// hold. nil: that is not looked at.
+	Remembered     mcp.Version
+	RememberedInfo jsontext.Value
 	// ProbeTimeout is how long a server on pipes may be silent before it is
 	// also spoken to with initialize. 0: DefaultProbeTimeout.
 	ProbeTimeout time.Duration
@@ -109,6 +112,10 @@ func (c *Client) Close() error { return c.wire.Close() }
 type Request struct {
 	Method string
 	Params jsonrpc.Object // zero: {} or left out, as the server's version wants
+	// Edits are made to Params before they are sent.
+	Edits []mcp.Edit
+	// Token is the progress token; nil: the one in Params, if there is one.
+	Token jsontext.Value
 	// Caller is on whose behalf a stateless server is asked; its Version is
 	// ignored, an absent Info is ours. A server with sessions is not told.
 	Caller mcp.Caller
@@ -200,16 +207,25 @@ func (c *Client) outgoing(v mcp.Version, req Request) *jsonrpc.Call {
 	if req.Handler != nil {
 		call.Handler = answers{req.Handler}
 	}
+	var caller mcp.Caller
+	if v.Stateless() {
+		caller = req.Caller
+		caller.Version = v
+		if caller.Info == nil {
+			caller.Info = c.opts.Info
+		}
+	}
+	edits := req.Edits
+	if meta, changed := mcp.EditCaller(req.Params, caller, req.Token); changed {
+		edits = append(edits[:len(edits):len(edits)], meta)
+	}
+	call.Params = req.Params.Raw
+	if len(edits) > 0 {
+		call.Params = mcp.Splice(req.Params, edits...)
+	}
 	if !v.Stateless() {
-		call.Params = mcp.SetCaller(req.Params, mcp.Caller{})
 		return call
 	}
-	caller := req.Caller
-	caller.Version = v
-	if caller.Info == nil {
-		caller.Info = c.opts.Info
-	}
-	call.Params = mcp.SetCaller(req.Params, caller)
 	if c.opts.HTTP {
 		call.Header = c.fields(v, req)
 	}
@@ -223,7 +239,7 @@ func (c *Client) fields(v mcp.Version, req Request) map[string]string {
 	h[mcp.HeaderVersion] = string(v)
 	h[mcp.HeaderMethod] = req.Method
 	if member := mcp.NameMember(req.Method); member != "" {
-		if name, ok := req.Params.Text(member); ok {
+		if name, ok := jsonrpc.Text(req.param(member)); ok {
 			h[mcp.HeaderName] = mcp.EncodeHeader(name)
 			if req.Method == mcp.MethodToolsCall {
 				c.addParams(h, name, req.Params)
@@ -232,6 +248,16 @@ func (c *Client) fields(v mcp.Version, req Request) map[string]string {
 	}
 	maps.Copy(h, req.Header)
 	return h
+}
+
+// param returns a member of the params as they are sent.
+func (r *Request) param(name string) jsontext.Value {
+	for _, e := range r.Edits {
+		if e.Name == name {
+			return e.Value
+		}
+	}
+	return r.Params.Get(name)
 }
 
 // addParams adds the Mcp-Param fields of a tool call.

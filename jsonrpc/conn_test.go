@@ -236,6 +236,28 @@ func TestReplyAfterFailedWrite(t *testing.T) {
 	})
 }
 
+// TestEndAfterFailedWrite: the end of input is not orderly then, nor waited for.
+func TestEndAfterFailedWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, peer := memPipe(8)
+		c := jsonrpc.NewConn(t.Context(), near, jsonrpc.ConnOptions{Handler: echo})
+		defer func() { _ = c.Close() }()
+		begin := time.Now()
+		peer.send(t, `{"jsonrpc":"2.0","id":1,"method":"slow"}`)
+		broken := errors.New("broken pipe")
+		near.breakWrites(broken)
+		if err := c.Notify(t.Context(), "y", nil); err != nil {
+			t.Errorf("queueing: %v", err)
+		}
+		synctest.Wait()
+		peer.hangUp()
+		<-c.Done()
+		if took := time.Since(begin); took > 0 || !errors.Is(c.Err(), broken) {
+			t.Errorf("ended after %v with %v", took, c.Err())
+		}
+	})
+}
+
 func TestCallerGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dropped int
@@ -386,7 +408,7 @@ type endingStream struct {
 }
 
 func (s *endingStream) ReadFrame() ([]byte, error) {
-	time.Sleep(s.after)
+	time.Sleep(s.after) // in a bubble: every test that uses it runs in one
 	return nil, s.err
 }
 
@@ -434,19 +456,23 @@ func TestSenderDoesNotOutwaitItsContext(t *testing.T) {
 // TestBothDirectionsFull is C-045 and its like: neither end reads before it has
 // written, over pipes that hold nothing, or 64 KiB.
 func TestBothDirectionsFull(t *testing.T) {
-	pipes := map[string]func() (jsonrpc.Stream, jsonrpc.Stream){
-		"io":     ioPipe,
-		"os":     func() (jsonrpc.Stream, jsonrpc.Stream) { return osPipe(t) },
-		"memory": func() (jsonrpc.Stream, jsonrpc.Stream) { a, b := memPipe(0); return a, b },
+	tests := []struct {
+		name string
+		pipe func() (jsonrpc.Stream, jsonrpc.Stream)
+		size int
+	}{
+		{"io", ioPipe, 1 << 20},
+		{"os", func() (jsonrpc.Stream, jsonrpc.Stream) { return osPipe(t) }, 100 << 10},
+		{"memory", func() (jsonrpc.Stream, jsonrpc.Stream) { a, b := memPipe(0); return a, b }, 100 << 10},
 	}
-	for name, pipe := range pipes {
-		t.Run(name, func(t *testing.T) {
-			near, far := pipe()
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			near, far := tt.pipe()
 			a := jsonrpc.NewConn(t.Context(), near, jsonrpc.ConnOptions{Handler: echo})
 			b := jsonrpc.NewConn(t.Context(), far, jsonrpc.ConnOptions{Handler: echo})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			params := jsontext.Value(`{"x":"` + strings.Repeat("x", 1<<20) + `"}`)
+			params := jsontext.Value(`{"x":"` + strings.Repeat("x", tt.size) + `"}`)
 			var calls sync.WaitGroup
 			for range 16 {
 				for _, c := range []*jsonrpc.Conn{a, b} {

@@ -28,7 +28,8 @@ var errCursor = errors.New("not a cursor that was given out here")
 
 const cursorFormat = 1
 
-// Encode returns the cursor as an opaque string.
+// Encode returns the cursor as an opaque string, within MaxCursor for a View of
+// up to 700 bytes.
 func (c Cursor) Encode() string {
 	b := make([]byte, 0, 48+len(c.View))
 	b = append(b, cursorFormat, byte(c.Kind))
@@ -40,8 +41,9 @@ func (c Cursor) Encode() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// DecodeCursor reads a cursor that Encode wrote. The checksum finds damage; it
-// keeps no secret and proves no origin, since a cursor grants nothing.
+// DecodeCursor reads a cursor that Encode wrote, in no other spelling. The
+// checksum finds damage; it keeps no secret and proves no origin, since a cursor
+// grants nothing. Whether the cursor is one of this list is for the caller to see.
 func DecodeCursor(s string) (Cursor, error) {
 	if len(s) > MaxCursor {
 		return Cursor{}, errCursor
@@ -64,5 +66,8 @@ func DecodeCursor(s string) (Cursor, error) {
 		*field, rest = n, rest[size:]
 	}
 	c.View = string(rest)
+	if c.Encode() != s { // a line break, or a number with more bytes than it needs
+		return Cursor{}, errCursor
+	}
 	return c, nil
 }

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -13,63 +14,14 @@ type Definition struct {
 	Kind   Kind
 	Key    string // its name, uri or uriTemplate
 	Object jsonrpc.Object
-	// sessions is the form for versions without free-form outputSchema; nil:
-	// the same.
+	// sessions is the form for versions without free-form schemas; nil: the
+	// same.
 	sessions jsontext.Value
 }
 
-// memberType is what the schema says of one member of a definition.
-type memberType struct {
-	name     string
-	kind     jsontext.Kind // '{', '[', '"', '0', 't' for either boolean
-	required bool
-}
-
-// definitionTypes has, by kind, the members whose wrong type makes strict
-// clients refuse the whole list (schema 2026-07-28 and 2025-11-25).
-var definitionTypes = [...][]memberType{
-	Tools: {
-		{"name", '"', true},
-		{"inputSchema", '{', true},
-		{"title", '"', false},
-		{"description", '"', false},
-		{"annotations", '{', false},
-		{"icons", '[', false},
-		{"_meta", '{', false},
-	},
-	Prompts: {
-		{"name", '"', true},
-		{"title", '"', false},
-		{"description", '"', false},
-		{"arguments", '[', false},
-		{"icons", '[', false},
-		{"_meta", '{', false},
-	},
-	Resources: {
-		{"uri", '"', true},
-		{"name", '"', true},
-		{"title", '"', false},
-		{"description", '"', false},
-		{"mimeType", '"', false},
-		{"annotations", '{', false},
-		{"size", '0', false},
-		{"icons", '[', false},
-		{"_meta", '{', false},
-	},
-	Templates: {
-		{"uriTemplate", '"', true},
-		{"name", '"', true},
-		{"title", '"', false},
-		{"description", '"', false},
-		{"mimeType", '"', false},
-		{"annotations", '{', false},
-		{"icons", '[', false},
-		{"_meta", '{', false},
-	},
-}
-
 // ParseDefinition reads one item of a list. The error says why the protocol's
-// schema refuses the item; Key is set with it if the item has one.
+// schema refuses the item, which makes strict clients refuse the whole list
+// that it is in; Key is set with it if the item has one.
 func ParseDefinition(kind Kind, raw jsontext.Value) (Definition, error) {
 	obj, err := jsonrpc.ParseObject(raw)
 	if err != nil {
@@ -77,55 +29,20 @@ func ParseDefinition(kind Kind, raw jsontext.Value) (Definition, error) {
 	}
 	d := Definition{Kind: kind, Object: obj}
 	d.Key, _ = obj.Text(kind.Key())
-	for _, m := range definitionTypes[kind] {
-		if err := m.check(obj); err != nil {
-			return d, err
-		}
+	if err := definitionShapes[kind].check(obj); err != nil {
+		return d, err
 	}
 	if d.Key == "" {
 		return d, fmt.Errorf("%s is empty", kind.Key())
 	}
-	switch kind {
-	case Tools:
-		return d, d.checkTool()
-	case Prompts:
-		return d, d.checkArguments()
+	if kind == Tools {
+		return d, d.readSchemas()
 	}
 	return d, nil
 }
 
-func (m memberType) check(obj jsonrpc.Object) error {
-	v := obj.Get(m.name)
-	if v == nil {
-		if m.required {
-			return fmt.Errorf("has no %s", m.name)
-		}
-		return nil
-	}
-	if v.Kind() != m.kind {
-		return fmt.Errorf("%s is %s, must be %s", m.name, kindName(v.Kind()), kindName(m.kind))
-	}
-	return nil
-}
-
-func kindName(k jsontext.Kind) string {
-	switch k {
-	case '{':
-		return "an object"
-	case '[':
-		return "an array"
-	case '"':
-		return "a string"
-	case '0':
-		return "a number"
-	case 'n':
-		return "null"
-	default:
-		return "a boolean"
-	}
-}
-
-func (d *Definition) checkTool() error {
+// readSchemas checks the schemas of a tool and makes its form for sessions.
+func (d *Definition) readSchemas() error {
 	input, err := jsonrpc.ParseObject(d.Object.Get("inputSchema"))
 	if err != nil {
 		return fmt.Errorf("inputSchema: %w", err)
@@ -133,50 +50,33 @@ func (d *Definition) checkTool() error {
 	if t, _ := input.Text("type"); t != "object" {
 		return errors.New(`inputSchema has no "type": "object"`)
 	}
-	out := d.Object.Get("outputSchema")
-	if out == nil {
-		return nil
+	var edits []Edit
+	if out := sessionSchema(input); !bytes.Equal(out, input.Raw) {
+		edits = append(edits, Edit{"inputSchema", out})
 	}
-	if out.Kind() != '{' {
-		return fmt.Errorf("outputSchema is %s, must be an object", kindName(out.Kind()))
-	}
-	schema, err := jsonrpc.ParseObject(out)
-	if err != nil {
-		return fmt.Errorf("outputSchema: %w", err)
-	}
-	if t, _ := schema.Text("type"); t != "object" {
-		d.sessions = Splice(d.Object, Edit{Name: "outputSchema"})
-	}
-	return nil
-}
-
-func (d *Definition) checkArguments() error {
-	args := d.Object.Get("arguments")
-	if args == nil {
-		return nil
-	}
-	items, err := jsonrpc.Elements(args)
-	if err != nil {
-		return fmt.Errorf("arguments: %w", err)
-	}
-	for i, item := range items {
-		obj, err := jsonrpc.ParseObject(item)
-		if err == nil {
-			err = memberType{"name", '"', true}.check(obj)
-		}
-		if err == nil {
-			err = memberType{"description", '"', false}.check(obj)
-		}
+	if raw := d.Object.Get("outputSchema"); raw != nil {
+		output, err := jsonrpc.ParseObject(raw)
 		if err != nil {
-			return fmt.Errorf("arguments[%d]: %w", i, err)
+			return fmt.Errorf("outputSchema: %w", err)
 		}
+		edit := Edit{Name: "outputSchema"}
+		if t, _ := output.Text("type"); t == "object" {
+			edit.Value = sessionSchema(output)
+		}
+		if !bytes.Equal(edit.Value, output.Raw) {
+			edits = append(edits, edit)
+		}
+	}
+	if edits != nil {
+		d.sessions = Splice(d.Object, edits...)
 	}
 	return nil
 }
 
 // For returns the definition as a client of a version may see it: as it came,
-// but that an outputSchema which is not one of an object is left out for
-// versions that allow no other.
+// but for a tool whose schemas are not what versions before 2026-07-28 allow.
+// There an outputSchema that is not one of an object is left out, and boolean
+// schemas of properties are spelled as objects.
 func (d *Definition) For(v Version) jsontext.Value {
 	if d.sessions != nil && !v.HasAnyOutput() {
 		return d.sessions
@@ -191,7 +91,8 @@ func (d Definition) Renamed(key string) Definition {
 	obj, _ := jsonrpc.ParseObject(raw) // the splice of a valid object
 	out := Definition{Kind: d.Kind, Key: key, Object: obj}
 	if d.sessions != nil {
-		out.sessions = Splice(obj, Edit{Name: "outputSchema"})
+		sessions, _ := jsonrpc.ParseObject(d.sessions)
+		out.sessions = Splice(sessions, edit)
 	}
 	return out
 }

@@ -38,9 +38,12 @@ func plain(s string) bool {
 			return false
 		}
 	}
-	return s == strings.Trim(s, " \t") && !isSentinel(s)
+	return s == strings.Trim(s, " \t") && !(strings.HasPrefix(s, sentinelStart) && strings.HasSuffix(s, sentinelEnd))
 }
 
+// isSentinel reports whether there is room for base64 between the sentinels. One
+// that shares its question mark with the other is plain text for a reader, but
+// not written as such, since other readers may see it otherwise.
 func isSentinel(s string) bool {
 	return len(s) >= len(sentinelStart)+len(sentinelEnd) &&
 		strings.HasPrefix(s, sentinelStart) && strings.HasSuffix(s, sentinelEnd)

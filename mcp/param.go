@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -26,8 +27,8 @@ const paramAnnotation = "x-mcp-header"
 // in which they stand. The error says why an annotation is not valid, which
 // makes the tool unusable over HTTP.
 func ParamHeaders(inputSchema jsontext.Value) ([]ParamHeader, error) {
-	if !bytes.Contains(inputSchema, []byte(paramAnnotation)) {
-		return nil, nil
+	if !bytes.Contains(inputSchema, []byte(paramAnnotation)) && !bytes.Contains(inputSchema, []byte(`\u`)) {
+		return nil, nil // most schemas
 	}
 	var w paramWalk
 	if err := w.schema(inputSchema, nil, true); err != nil {
@@ -36,11 +37,21 @@ func ParamHeaders(inputSchema jsontext.Value) ([]ParamHeader, error) {
 	return w.found, nil
 }
 
+// maxWalk is how many bytes a walk may look at. Each level of nesting is looked at
+// anew, which for any schema in use is little.
+const maxWalk = 64 << 20
+
 // paramWalk looks for annotations in a schema.
-type paramWalk struct{ found []ParamHeader }
+type paramWalk struct {
+	found  []ParamHeader
+	walked int // bytes
+}
 
 // schema looks at one schema. reachable: only "properties" lead here.
 func (w *paramWalk) schema(raw jsontext.Value, path []string, reachable bool) error {
+	if w.walked += len(raw); w.walked > maxWalk {
+		return errors.New("is too large and too deeply nested to look for " + paramAnnotation)
+	}
 	switch raw.Kind() {
 	case '[':
 		items, err := jsonrpc.Elements(raw)
@@ -131,23 +142,23 @@ func isToken(s string) bool {
 }
 
 // value returns the parameter's value in a call's arguments, nil if it is absent
-// or null.
-func (p ParamHeader) value(arguments jsontext.Value) jsontext.Value {
+// or null. The error is about arguments that two readers could read differently.
+func (p ParamHeader) value(arguments jsontext.Value) (jsontext.Value, error) {
 	v := arguments
 	for _, name := range p.Path {
 		if v.Kind() != '{' {
-			return nil
+			return nil, nil
 		}
 		obj, err := jsonrpc.ParseObject(v)
 		if err != nil {
-			return nil
+			return nil, fmt.Errorf("repeats an argument that cannot be read: %w", err)
 		}
 		v = obj.Get(name)
 	}
 	if v.Kind() == 'n' {
-		return nil
+		return nil, nil
 	}
-	return v
+	return v, nil
 }
 
 // maxSafe is the greatest integer that every peer can hold exactly.
@@ -173,14 +184,17 @@ func (p ParamHeader) text(v jsontext.Value) (string, error) {
 	return "", errParamType
 }
 
-// integer reads a whole number however it is spelled (42, 42.0, 4.2e1).
+// integer reads a whole number however JSON spells it (42, 42.0, 4.2e1).
 func integer(s string) (int64, error) {
+	v := jsontext.Value(s)
 	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || f != float64(int64(f)) {
+	switch {
+	case v.Kind() != '0' || !v.IsValid() || strings.ContainsAny(s, " \t\r\n"):
 		return 0, errors.New("is not an integer")
-	}
-	if f > maxSafe || f < -maxSafe {
+	case err != nil || f > maxSafe || f < -maxSafe:
 		return 0, errors.New("is an integer beyond 2^53-1")
+	case f != math.Trunc(f):
+		return 0, errors.New("is not an integer")
 	}
 	return int64(f), nil
 }
@@ -189,8 +203,8 @@ func integer(s string) (int64, error) {
 // Values that are absent, null or not of their type are left out.
 func SetParamHeaders(header map[string]string, params []ParamHeader, arguments jsontext.Value) {
 	for _, p := range params {
-		v := p.value(arguments)
-		if v == nil {
+		v, err := p.value(arguments)
+		if v == nil || err != nil {
 			continue
 		}
 		if text, err := p.text(v); err == nil {
@@ -213,8 +227,10 @@ func CheckParamHeaders(params []ParamHeader, header map[string][]string, argumen
 
 func (p ParamHeader) check(header map[string][]string, arguments jsontext.Value) error {
 	fields := header[canonical(HeaderParamPrefix+p.Name)]
-	v := p.value(arguments)
+	v, err := p.value(arguments)
 	switch {
+	case err != nil:
+		return err
 	case v == nil && len(fields) == 0:
 		return nil
 	case v == nil:

@@ -1,6 +1,8 @@
 package mcp
 
 import (
+	"bytes"
+
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/mcp-roster/roster/jsonrpc"
 )
@@ -14,10 +16,15 @@ type Edit struct {
 
 // Splice returns the object's bytes with the edits made and every other byte as
 // it was. A member that is not there is added behind the last one. Without a
-// change to make it returns the very bytes of o. A zero o counts as {}.
+// change to make it returns the very bytes of o. A zero o counts as {}; a value
+// that is no object cannot be edited and is returned as it is. No two edits may
+// have the same name.
 func Splice(o jsonrpc.Object, edits ...Edit) jsontext.Value {
 	if o.IsZero() {
 		o = jsonrpc.Object{Raw: jsontext.Value("{}")}
+	}
+	if o.Len() == 0 && !isEmpty(o.Raw) {
+		return o.Raw
 	}
 	size, changes := len(o.Raw), false
 	for _, e := range edits {
@@ -29,6 +36,11 @@ func Splice(o jsonrpc.Object, edits ...Edit) jsontext.Value {
 	}
 	s := splice{src: o, dst: make([]byte, 0, size), edits: edits}
 	return s.run()
+}
+
+// isEmpty reports whether a value is an object without members.
+func isEmpty(v jsontext.Value) bool {
+	return len(v) >= 2 && v[0] == '{' && len(bytes.TrimLeft(v[1:], " \t\r\n")) == 1
 }
 
 // splice is the writing of one spliced object.

@@ -29,7 +29,7 @@ type traits struct {
 	versionHeader bool
 	// batches: several messages may come as one JSON array.
 	batches bool
-	// resumable: SSE events have ids, and streams begin with a priming event.
+	// priming: SSE streams begin with an event that has only an id.
 	priming bool
 	// anyOutput: outputSchema and structuredContent may be of any JSON type.
 	anyOutput bool

@@ -3,6 +3,7 @@ package mcphttp_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -150,10 +151,17 @@ func TestDialNotifications(t *testing.T) {
 				} else {
 					writePieces(conn, tt.response, 1<<20)
 				}
-				return tt.response != hung
+				if tt.response == hung && !strings.Contains(body, `"id"`) {
+					_, _ = io.Copy(io.Discard, conn) // until the client closes it
+				}
+				return true
 			})
 			c := dial(t, server.url, mcphttp.DialOptions{})
-			err := c.Notify(within10s(t), "notifications/x", nil)
+			ctx := within10s(t)
+			err := c.Notify(ctx, "notifications/x", nil)
+			if ctx.Err() != nil {
+				t.Error("waited for the end of the body")
+			}
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.want)) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
@@ -416,5 +424,34 @@ func TestDialStatusError(t *testing.T) {
 	}
 	if len(err.Error()) > 200 {
 		t.Errorf("a long text: %s", err)
+	}
+}
+
+// A small request is written at once, header and body: the server can act on the
+// first packet.
+func TestDialOnePacket(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := make(chan string, 1)
+	go func() { // ends with the connection
+		defer func() { _ = ln.Close() }()
+		conn, err := ln.Accept()
+		if err != nil {
+			close(first)
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		packet := make([]byte, 64<<10)
+		n, _ := conn.Read(packet)
+		_, body, _ := strings.Cut(string(packet[:n]), "\r\n\r\n")
+		writePieces(conn, pong.to(body), 1<<20)
+		first <- body
+	}()
+	c := dial(t, "http://"+ln.Addr().String(), mcphttp.DialOptions{})
+	_, err = c.Do(within10s(t), toolCall(mcp.Latest))
+	if body := <-first; err != nil || !strings.HasSuffix(body, "}}") {
+		t.Errorf("the first packet has the body %q; %v", body, err)
 	}
 }

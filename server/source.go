@@ -46,7 +46,7 @@ type ParamSource interface {
 // Info describes a Source.
 type Info struct {
 	// Implementation names the server software: an object with name and
-	// version (2026-07-28, schema, Implementation).
+	// version (2026-07-28, schema, Implementation). It does not change.
 	Implementation jsontext.Value
 	// Capabilities is the ServerCapabilities object.
 	Capabilities jsontext.Value
@@ -72,3 +72,8 @@ type ResourceWatcher interface {
 	// block. That a resource cannot be watched is an error.
 	WatchResource(ctx context.Context, req *Request, uri string, updated func(params jsontext.Value)) (stop func(), err error)
 }
+
+// LogSource is a Source that sends log messages. It is told of the levels that
+// sessions ask for by logging/setLevel; a stateless request has its own in
+// Caller.LogLevel.
+type LogSource interface{ SetLevel(level string) }

@@ -52,6 +52,7 @@ type App struct {
 	store   *state.Store
 	catalog *catalog.Catalog
 	servers *upstream.Set
+	gateway *gateway.Source
 	server  *server.Server
 	status  *admin.Source
 	started chan struct{} // closed by Close, ends the wait for a start
@@ -98,9 +99,17 @@ func Start(ctx context.Context, opts Options) (*App, error) {
 		Implementation: info, Logger: a.log,
 	})
 	a.servers = upstream.NewSet()
-	a.server = server.New(gateway.New(a.catalog, a.servers, gateway.Options{
-		Implementation: info, Instructions: a.instructions,
-	}), server.Options{Logger: a.log})
+	key, err := store.Key()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("key for requestState: %w", err), store.Close())
+	}
+	a.gateway, err = gateway.New(a.catalog, a.servers, gateway.Options{
+		Implementation: info, Instructions: a.instructions, Key: key,
+	})
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	a.server = server.New(a.gateway, server.Options{Logger: a.log})
 	a.status = a.source()
 	ctx, a.cancel = context.WithCancel(ctx)
 	if err := a.servers.Apply(ctx, a.upstreams(info)); err != nil {
@@ -205,6 +214,7 @@ func (a *App) Close() error {
 		cancel()
 		a.serving.Wait()
 	}
+	a.gateway.Close()
 	a.cancel()
 	a.servers.Close()
 	return errors.Join(append(errs, a.store.Close())...)

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/yosida95/uritemplate/v3"
-
-	"github.com/mcp-roster/roster/internal/catalog"
 	"github.com/mcp-roster/roster/jsonrpc"
 	"github.com/mcp-roster/roster/mcp"
 	"github.com/mcp-roster/roster/server"
@@ -27,31 +24,39 @@ func (s *Source) readResource(ctx context.Context, r *server.Request) (jsonrpc.O
 		e, ok = s.catalog.Find(mcp.Resources, uri)
 	}
 	if ok {
-		return s.plain(ctx, e.Server, r, r.Params)
+		return s.plain(ctx, e.Server, r, nil)
 	}
-	missing := error(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown resource %q: no server lists it or has a template for it", uri))
-	if !r.Caller.Version.Stateless() {
-		missing = jsonrpc.Errorf(mcp.CodeResourceNotFound, "unknown resource %q: no server lists it or has a template for it", uri)
-	}
+	missing := unknownResource(r, uri)
 	var result jsonrpc.Object
-	s.catalog.Each(mcp.Templates, func(t *catalog.Entry) bool {
-		if !matches(t.Own, uri) {
-			return true
+	for t := range s.catalog.Matching(uri) {
+		if result, missing = s.plain(ctx, t.Server, r, nil); !isNotFound(missing) {
+			break
 		}
-		result, missing = s.plain(ctx, t.Server, r, r.Params)
-		return isNotFound(missing)
-	})
+	}
 	return result, missing
 }
 
-// matches reports whether a URI is an expansion of a template (RFC 6570).
-func matches(template, uri string) bool {
-	t, err := uritemplate.New(template)
-	return err == nil && t.Match(uri) != nil
+// unknownResource is the error for a URI that nobody has, in the words of the
+// caller's version (server/resources, Error Handling).
+func unknownResource(r *server.Request, uri string) error {
+	e := jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown resource %q: no server lists it or has a template for it", uri)
+	if !r.Caller.Version.Stateless() {
+		e.Code = mcp.CodeResourceNotFound
+	}
+	e.Data = append(append([]byte(`{"uri":`), mcp.String(uri)...), '}')
+	return e
 }
 
 // isNotFound reports whether a server said that it has no such resource.
 func isNotFound(err error) bool {
 	e, ok := errors.AsType[*jsonrpc.Error](err)
 	return ok && (e.Code == mcp.CodeResourceNotFound || e.Code == jsonrpc.CodeInvalidParams)
+}
+
+// templateOwner returns the first server with a template that makes a URI.
+func (s *Source) templateOwner(uri string) (owner string, ok bool) {
+	for t := range s.catalog.Matching(uri) {
+		return t.Server, true
+	}
+	return "", false
 }

@@ -51,37 +51,81 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// TestProgressExtends: signs of progress move the deadline, up to MaxTimeout.
+// TestProgressExtends: signs of progress move the deadline, up to MaxTimeout
+// (C-132, C-133), also when the caller did not ask for any, who then is told none.
+// One who did is told under its own token, as it spelled it (C-116); tokens that
+// were not given out move nothing and are not passed on (C-119).
 func TestProgressExtends(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBackend(mcp.V20251125, "a")
-		b.script(func(p *mcptest.Peer, m *jsonrpc.Message) bool {
-			if m.Method != mcp.MethodToolsCall {
-				return false
-			}
-			go func() { // ends after 20 s
-				for range 20 {
-					pass(time.Second)
-					p.Notify(mcp.MethodProgress, `{"progressToken":"t\u0031","progress":1}`)
-				}
-			}()
-			return true
+	for _, test := range []struct {
+		name, meta, invented string
+		took                 time.Duration
+		told                 int
+	}{
+		{"asked", `,"_meta":{"progressToken":"t\u0031"}`, "", 9500 * time.Millisecond, 9},
+		{"asked by number", `,"_meta":{"progressToken":0}`, "", 9500 * time.Millisecond, 9},
+		{"not asked", ``, "", 9500 * time.Millisecond, 0},
+		{"invented token", `,"_meta":{"progressToken":"t1"}`, `"t1"`, 2 * time.Second, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { progressExtends(t, test.meta, test.invented, test.took, test.told) })
 		})
-		g := run(t, upstream.Options{Dial: b.host.Dial, RequestTimeout: 2 * time.Second, MaxTimeout: 10 * time.Second})
-		synctest.Wait()
-		for token, want := range map[string]time.Duration{`"t1"`: 10 * time.Second, `"t2"`: 2 * time.Second, `1`: 2 * time.Second} {
-			params, _ := jsonrpc.ParseObject(jsontext.Value(`{"name":"a","_meta":{"progressToken":` + token + `}}`))
-			began := time.Now()
-			_, err := g.server.Call(t.Context(), client.Request{Method: mcp.MethodToolsCall, Params: params})
-			if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != want {
-				t.Errorf("token %s: %v after %v, want %v", token, err, took, want)
+	}
+}
+
+func progressExtends(t *testing.T, meta, invented string, took time.Duration, told int) {
+	b := newBackend(mcp.V20251125, "a")
+	b.script(func(p *mcptest.Peer, m *jsonrpc.Message) bool {
+		if m.Method != mcp.MethodToolsCall {
+			return false
+		}
+		got, err := jsonrpc.ParseObject(m.Params.Get("_meta"))
+		if err != nil {
+			t.Error(err)
+		}
+		token := string(got.Get("progressToken"))
+		if invented != "" {
+			token = invented
+		}
+		go func() { // ends after 20 s
+			for range 20 {
+				pass(time.Second)
+				p.Notify(mcp.MethodProgress, `{"progressToken":`+token+`,"progress":1.50}`)
 			}
-			pass(time.Minute)
-		}
-		if n := len(strings.Fields(g.noted())); n != 60 {
-			t.Errorf("%d progress notifications passed on", n)
-		}
+		}()
+		return true
 	})
+	g := run(t, upstream.Options{Dial: b.host.Dial, RequestTimeout: 2 * time.Second, MaxTimeout: 9500 * time.Millisecond})
+	synctest.Wait()
+	params, err := jsonrpc.ParseObject(jsontext.Value(`{"name":"a"` + meta + `}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex // guards notes
+	var notes []string
+	began := time.Now()
+	_, err = g.server.Call(t.Context(), upstream.Request{
+		Method: mcp.MethodToolsCall, Params: params,
+		Notify: func(_ string, params jsonrpc.Object) {
+			mu.Lock()
+			defer mu.Unlock()
+			notes = append(notes, string(params.Raw))
+		},
+	})
+	if got := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || got != took {
+		t.Errorf("%v after %v, want %v", err, got, took)
+	}
+	pass(time.Minute)
+	mu.Lock()
+	heard := notes
+	mu.Unlock()
+	if len(heard) != told {
+		t.Errorf("told %d times, want %d: once a second until the end, and never after it", len(heard), told)
+	}
+	for _, h := range heard {
+		if want := `{"progressToken":` + strings.TrimSuffix(strings.TrimPrefix(meta, `,"_meta":{"progressToken":`), "}") + `,"progress":1.50}`; h != want {
+			t.Fatalf("told %s, want %s", h, want)
+		}
+	}
 }
 
 // TestCallerGivesUp: a caller's own end is its own.
@@ -431,7 +475,7 @@ func TestHeaderMismatch(t *testing.T) {
 				return nil
 			})
 			params, _ := jsonrpc.ParseObject(jsontext.Value(`{"name":"a","arguments":{"r":"v"}}`))
-			_, err := g.server.Call(t.Context(), client.Request{Method: mcp.MethodToolsCall, Params: params})
+			_, err := g.server.Call(t.Context(), upstream.Request{Method: mcp.MethodToolsCall, Params: params})
 			if (err == nil) != cured || len(w.headers) != 2 || w.backend.listed() != 2 {
 				t.Errorf("%v after %d calls and %d walks", err, len(w.headers), w.backend.listed())
 			}
@@ -522,10 +566,11 @@ func TestOwnStream(t *testing.T) {
 			return nil
 		})
 		var got []string
-		_, err := g.server.Call(t.Context(), client.Request{
-			Method: mcp.MethodToolsCall, Message: func(m *jsonrpc.Message) { got = append(got, m.Method) },
+		_, err := g.server.Call(t.Context(), upstream.Request{
+			Method: mcp.MethodToolsCall,
+			Notify: func(method string, _ jsonrpc.Object) { got = append(got, method) },
 		})
-		if err != nil || strings.Join(got, " ") != "notifications/progress notifications/message" {
+		if err != nil || strings.Join(got, " ") != "notifications/message" {
 			t.Errorf("got %q, %v", got, err)
 		}
 		pass(time.Second)

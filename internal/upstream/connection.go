@@ -64,10 +64,9 @@ func (g *gate) notification(m *jsonrpc.Message) {
 		g.mark(changed)
 		return
 	}
-	if m.Method == mcp.MethodProgress {
-		g.server.tokens.progress(m)
+	if !g.server.flights.hear(m) {
+		g.server.notify(m)
 	}
-	g.server.notify(m)
 }
 
 // gap runs on any goroutine of the wire.
@@ -76,24 +75,6 @@ func (g *gate) gap() {
 	g.renewed.Store(true)
 	wake(g.gaps)
 	wake(g.wishes)
-}
-
-// hook returns a hook for what comes on a call's own stream: what is not for the
-// one who asked is taken out.
-func (g *gate) hook(next func(*jsonrpc.Message), clock *clock) func(*jsonrpc.Message) {
-	if next == nil {
-		return nil // all goes to notification
-	}
-	return func(m *jsonrpc.Message) {
-		if len(mcp.KindsChanged(m.Method)) > 0 {
-			g.notification(m)
-			return
-		}
-		if m.Method == mcp.MethodProgress {
-			clock.extend()
-		}
-		next(m)
-	}
 }
 
 func (g *gate) mark(kinds kindSet) {
