@@ -227,3 +227,19 @@ func TestPagesInAnyOrder(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", got, raw)
 	}
 }
+
+// A walk that began before an item went and came back does not return it again,
+// nor what is newer than the walk, though later walks have the same pages.
+func TestReturnerDuringAWalk(t *testing.T) {
+	c := open(servers("a"), catalog.Options{Page: mcp.PageLimits{Items: 1}})
+	c.Replace("a", toolsNamed("1", "2", "3"))
+	_, cursor, _ := page(t, c, mcp.Tools, mcp.Latest, nil)
+	_, cursor, _ = page(t, c, mcp.Tools, mcp.Latest, cursor) // behind 2
+	c.Replace("a", toolsNamed("2", "3"))
+	c.Replace("a", toolsNamed("1", "2", "3"))
+	wantNames(t, c, mcp.Tools, "a__2", "a__3", "a__1")
+	items, cursor, _ := page(t, c, mcp.Tools, mcp.Latest, cursor)
+	if got := keyOf(t, mcp.Tools, items[0]); got != "a__3" || cursor != nil {
+		t.Errorf("behind 2 comes %s, and more: %v", got, cursor != nil)
+	}
+}
