@@ -8,3 +8,5 @@ require (
 	github.com/tailscale/hujson v0.0.0-20260727124030-b80ff77dac4f
 	github.com/yosida95/uritemplate/v3 v3.0.2
 )
+
+require go.uber.org/goleak v1.3.0 // indirect
