@@ -233,7 +233,14 @@ func (b *Backend) listen(ctx context.Context, req *jsonrpc.Request) (jsontext.Va
 	}
 	b.listeners[req] = struct{}{}
 	b.mu.Unlock()
-	<-ctx.Done()
+	var ended <-chan struct{}
+	if req.Session != nil {
+		ended = req.Session.Done()
+	}
+	select {
+	case <-ctx.Done():
+	case <-ended:
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.listeners, req)

@@ -129,7 +129,10 @@ func (b buffered) Read(p []byte) (int, error) { return b.in.Read(p) }
 
 // Command returns the program to start and the environment that it needs.
 func (s *Socket) Command() (name string, env map[string]string) {
-	return os.Args[0], map[string]string{plugVariable: s.listener.Addr().String()}
+	return os.Args[0], map[string]string{
+		plugVariable: s.listener.Addr().String(),
+		"GORACE":     "atexit_sleep_ms=0", // else each lingers for a second
+	}
 }
 
 // Starts returns how many processes there were.
