@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -266,12 +267,31 @@ func CallHTTP(t testing.TB, url string, v mcp.Version) *Caller {
 	return c
 }
 
-func (w *overHTTP) request(ctx context.Context, c *Caller, method string, m *jsonrpc.Message) (*http.Response, error) {
-	var body io.Reader = http.NoBody
-	if m != nil {
-		body = bytes.NewReader(jsonrpc.AppendRequest(nil, m.ID, m.Method, m.Params.Raw))
+// Frame sends a message as it is over HTTP, in the caller's session, and returns
+// the body of the response.
+func (c *Caller) Frame(ctx context.Context, frame string) (string, error) {
+	w, ok := c.wire.(*overHTTP)
+	if !ok {
+		return "", errors.New("not over HTTP")
 	}
-	req, err := http.NewRequestWithContext(ctx, method, w.url, body)
+	resp, err := w.post(ctx, c, http.MethodPost, &jsonrpc.Message{}, []byte(frame))
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return string(body), err
+}
+
+func (w *overHTTP) request(ctx context.Context, c *Caller, method string, m *jsonrpc.Message) (*http.Response, error) {
+	if m == nil {
+		return w.post(ctx, c, method, m, nil)
+	}
+	return w.post(ctx, c, method, m, jsonrpc.AppendRequest(nil, m.ID, m.Method, m.Params.Raw))
+}
+
+func (w *overHTTP) post(ctx context.Context, c *Caller, method string, m *jsonrpc.Message, frame []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, w.url, bytes.NewReader(frame))
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcp-roster/roster/jsonrpc"
 	"github.com/mcp-roster/roster/stdio"
 )
 
@@ -181,5 +182,24 @@ func (b *Backend) OnPipes(t testing.TB) *Socket {
 	t.Helper()
 	return NewSocket(t, func(ctx context.Context, conn net.Conn, _ int) {
 		_ = stdio.Serve(ctx, conn, conn, b, nil) // it ends as the test wants
+	})
+}
+
+// NewRawSocket returns a Socket that hands each message to on, in order, with a
+// function that writes a frame.
+func NewRawSocket(t testing.TB, on func(m *jsonrpc.Message, write func(frame string))) *Socket {
+	t.Helper()
+	return NewSocket(t, func(_ context.Context, conn net.Conn, _ int) {
+		write := func(frame string) { _, _ = io.WriteString(conn, frame+"\n") } // it may be gone
+		lines := bufio.NewReader(conn)
+		for {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				return
+			}
+			if m, err := jsonrpc.Parse(line); err == nil {
+				on(&m, write)
+			}
+		}
 	})
 }
