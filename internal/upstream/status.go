@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -79,6 +80,9 @@ type TimeoutError struct {
 func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("server %q did not answer %s within %v", e.Server, e.Method, e.After)
 }
+
+// Unwrap returns context.DeadlineExceeded.
+func (e *TimeoutError) Unwrap() error { return context.DeadlineExceeded }
 
 // BusyError says that too many requests wait for a server.
 type BusyError struct {
