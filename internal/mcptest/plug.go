@@ -67,8 +67,8 @@ type plugged struct {
 }
 
 // NewSocket returns a Socket of which each process is served by serve until that
-// returns or the process is gone. n counts the processes from 1. ctx ends with the
-// test.
+// returns. n counts the processes from 1. ctx ends when the process's input has
+// ended, be it that the process is gone, and with the test.
 func NewSocket(t testing.TB, serve func(ctx context.Context, conn net.Conn, n int)) *Socket {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -117,16 +117,24 @@ func (s *Socket) run(ctx context.Context, conn net.Conn) {
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	s.serve(ctx, buffered{conn, in}, n)
+	s.serve(ctx, buffered{conn, in, cancel}, n)
 }
 
-// buffered is a connection of which something was read ahead.
+// buffered is a connection of which something was read ahead. It says when the
+// other end is gone.
 type buffered struct {
 	net.Conn
-	in *bufio.Reader
+	in   *bufio.Reader
+	gone func()
 }
 
-func (b buffered) Read(p []byte) (int, error) { return b.in.Read(p) }
+func (b buffered) Read(p []byte) (int, error) {
+	n, err := b.in.Read(p)
+	if err != nil {
+		b.gone()
+	}
+	return n, err
+}
 
 // Command returns the program to start and the environment that it needs.
 func (s *Socket) Command() (name string, env map[string]string) {
@@ -185,6 +193,10 @@ func (b *Backend) OnPipes(t testing.TB) *Socket {
 	})
 }
 
+// Hangup is what the function of a NewRawSocket panics with to end the process,
+// after these last bytes.
+type Hangup string
+
 // NewRawSocket returns a Socket that hands each message to on, in order, with a
 // function that writes a frame.
 func NewRawSocket(t testing.TB, on func(m *jsonrpc.Message, write func(frame string))) *Socket {
@@ -192,6 +204,15 @@ func NewRawSocket(t testing.TB, on func(m *jsonrpc.Message, write func(frame str
 	return NewSocket(t, func(_ context.Context, conn net.Conn, _ int) {
 		write := func(frame string) { _, _ = io.WriteString(conn, frame+"\n") } // it may be gone
 		lines := bufio.NewReader(conn)
+		defer func() {
+			switch last := recover().(type) {
+			case nil:
+			case Hangup:
+				_, _ = io.WriteString(conn, string(last))
+			default:
+				panic(last)
+			}
+		}()
 		for {
 			line, err := lines.ReadBytes('\n')
 			if err != nil {
