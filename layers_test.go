@@ -46,9 +46,9 @@ var layers = []layer{
 	{"internal/gateway", "server catalog upstream policy registry jsonrpc mcp", "jsontext x/time"},
 	{"internal/admin", "catalog upstream config registry mcp", none},
 	{"internal/obs", "gateway upstream mcphttp", "prometheus otel"},
-	{"internal/demo", "server stdio mcphttp registry mcp jsonrpc", "jsontext"},
+	{"internal/demo", "server stdio mcphttp registry mcp jsonrpc", "jsontext uritemplate"},
 	{"internal/app", "all but cli", anyModule},
-	{"internal/cli", "admin app client clientfile config demo mcp jsonrpc", "cobra x/term"},
+	{"internal/cli", "admin app client clientfile config demo mcphttp mcp jsonrpc", "cobra pflag x/term"},
 	{"cmd/roster", "cli", none},
 }
 
@@ -73,6 +73,7 @@ var thirdParty = map[string]string{
 	"jsontext":       "github.com/go-json-experiment/json/jsontext",
 	"oauth2":         "golang.org/x/oauth2",
 	"otel":           "go.opentelemetry.io",
+	"pflag":          "github.com/spf13/pflag",
 	"prometheus":     "github.com/prometheus/client_golang",
 	"uritemplate":    "github.com/yosida95/uritemplate",
 	"x/term":         "golang.org/x/term",

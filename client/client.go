@@ -42,7 +42,8 @@ type Options struct {
 	// also spoken to with initialize. 0: DefaultProbeTimeout.
 	ProbeTimeout time.Duration
 	// CallTimeout is the deadline of a Call, and of each page of a List, whose
-	// context has none. 0: DefaultCallTimeout.
+	// context has none. 0: DefaultCallTimeout; negative: none, for a caller that
+	// ends its contexts itself.
 	CallTimeout time.Duration
 
 	// Handler answers the server's requests, except for ping, which is
@@ -86,7 +87,7 @@ type Client struct {
 	info ServerInfo // set before Connect returns
 	// headers has, by tool, the parameters that requests repeat in header
 	// fields, as the last walk of the tools said.
-	headers atomic.Pointer[map[string][]paramHeader]
+	headers atomic.Pointer[map[string][]mcp.ParamHeader]
 
 	mu   sync.Mutex // guards subs
 	subs map[string]*subscription
@@ -108,6 +109,10 @@ func (c *Client) Close() error { return c.wire.Close() }
 type Request struct {
 	Method string
 	Params jsonrpc.Object // zero: {} or left out, as the server's version wants
+	// Edits are made to Params before they are sent.
+	Edits []mcp.Edit
+	// Token is the progress token; nil: the one in Params, if there is one.
+	Token jsontext.Value
 	// Caller is on whose behalf a stateless server is asked; its Version is
 	// ignored, an absent Info is ours. A server with sessions is not told.
 	Caller mcp.Caller
@@ -117,6 +122,9 @@ type Request struct {
 	// its response, on the goroutine that reads. It must not block. nil: such
 	// messages are treated as all others.
 	Message func(m *jsonrpc.Message)
+	// Handler answers the server's requests on that stream, but for ping. nil:
+	// the Client's does.
+	Handler jsonrpc.Handler
 	// Sent is called with the id when the request is about to be written. It
 	// must not block.
 	Sent func(id jsonrpc.ID)
@@ -137,7 +145,7 @@ func (e *ResultError) Error() string {
 // object is a *ResultError; any other error is the wire's or the context's. The
 // request is sent once.
 func (c *Client) Call(ctx context.Context, req Request) (jsonrpc.Object, error) {
-	if _, ok := ctx.Deadline(); !ok {
+	if _, ok := ctx.Deadline(); !ok && c.opts.CallTimeout > 0 {
 		limited, cancel := context.WithTimeoutCause(ctx, c.opts.CallTimeout, &TimeoutError{req.Method, c.opts.CallTimeout})
 		defer cancel()
 		ctx = limited
@@ -193,16 +201,28 @@ func kindName(v jsontext.Value) string {
 // outgoing gives a request the form that a version wants.
 func (c *Client) outgoing(v mcp.Version, req Request) *jsonrpc.Call {
 	call := &jsonrpc.Call{Method: req.Method, Header: req.Header, Message: req.Message, Sent: req.Sent}
+	if req.Handler != nil {
+		call.Handler = answers{req.Handler}
+	}
+	var caller mcp.Caller
+	if v.Stateless() {
+		caller = req.Caller
+		caller.Version = v
+		if caller.Info == nil {
+			caller.Info = c.opts.Info
+		}
+	}
+	edits := req.Edits
+	if meta, changed := mcp.EditCaller(req.Params, caller, req.Token); changed {
+		edits = append(edits[:len(edits):len(edits)], meta)
+	}
+	call.Params = req.Params.Raw
+	if len(edits) > 0 {
+		call.Params = mcp.Splice(req.Params, edits...)
+	}
 	if !v.Stateless() {
-		call.Params = mcp.SetCaller(req.Params, mcp.Caller{})
 		return call
 	}
-	caller := req.Caller
-	caller.Version = v
-	if caller.Info == nil {
-		caller.Info = c.opts.Info
-	}
-	call.Params = mcp.SetCaller(req.Params, caller)
 	if c.opts.HTTP {
 		call.Header = c.fields(v, req)
 	}
@@ -216,7 +236,7 @@ func (c *Client) fields(v mcp.Version, req Request) map[string]string {
 	h[mcp.HeaderVersion] = string(v)
 	h[mcp.HeaderMethod] = req.Method
 	if member := mcp.NameMember(req.Method); member != "" {
-		if name, ok := req.Params.Text(member); ok {
+		if name, ok := jsonrpc.Text(req.param(member)); ok {
 			h[mcp.HeaderName] = mcp.EncodeHeader(name)
 			if req.Method == mcp.MethodToolsCall {
 				c.addParams(h, name, req.Params)
@@ -227,16 +247,24 @@ func (c *Client) fields(v mcp.Version, req Request) map[string]string {
 	return h
 }
 
+// param returns a member of the params as they are sent.
+func (r *Request) param(name string) jsontext.Value {
+	for _, e := range r.Edits {
+		if e.Name == name {
+			return e.Value
+		}
+	}
+	return r.Params.Get(name)
+}
+
 // addParams adds the Mcp-Param fields of a tool call.
 func (c *Client) addParams(h map[string]string, tool string, params jsonrpc.Object) {
 	table := c.headers.Load()
 	if table == nil {
 		return
 	}
-	for _, p := range (*table)[tool] {
-		if v, ok := p.value(params.Get("arguments")); ok {
-			h[mcp.HeaderParamPrefix+p.name] = v
-		}
+	if headers := (*table)[tool]; headers != nil {
+		mcp.SetParamHeaders(h, headers, params.Get("arguments"))
 	}
 }
 
@@ -265,20 +293,23 @@ func (c *Client) incoming() Incoming {
 	if gap == nil {
 		gap = func() {}
 	}
-	return Incoming{Notification: c.notification, Handler: jsonrpc.HandlerFunc(c.handle), Gap: gap}
+	return Incoming{Notification: c.notification, Handler: answers{c.opts.Handler}, Gap: gap}
 }
 
-// handle answers the server's requests.
-func (c *Client) handle(ctx context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
+// answers is a Handler for a server's requests. It may have none behind it.
+type answers struct{ handler jsonrpc.Handler }
+
+// Handle implements jsonrpc.Handler.
+func (a answers) Handle(ctx context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
 	switch {
 	case req.ID.IsZero():
 		return nil, nil // a notification on a wire that does not tell them apart
 	case req.Method == mcp.MethodPing:
 		return jsontext.Value("{}"), nil
-	case c.opts.Handler == nil:
+	case a.handler == nil:
 		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "method not found: %s", req.Method)
 	}
-	return c.opts.Handler.Handle(ctx, req)
+	return a.handler.Handle(ctx, req)
 }
 
 // notification runs on the reader.

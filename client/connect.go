@@ -66,7 +66,7 @@ func Connect(ctx context.Context, opts Options) (*Client, error) {
 	if died, ok := errors.AsType[*diedError](err); ok && !opts.HTTP {
 		c, err = attempt(ctx, opts, (*Client).initializeLatest)
 		if err != nil {
-			err = fmt.Errorf("%w (before that, asked with server/discover, %v)", err, died)
+			err = fmt.Errorf("%w (before that, asked with server/discover, %s)", err, died.Error())
 		}
 	}
 	return c, err
@@ -182,7 +182,7 @@ func (c *Client) settle(ctx context.Context, result jsonrpc.Object, err error) e
 		return fmt.Errorf("server/discover: %w", err)
 	case verdictSessions:
 		if initErr := c.initialize(ctx, mcp.LatestSession); initErr != nil {
-			return fmt.Errorf("%w (before that, server/discover: %v)", initErr, err)
+			return fmt.Errorf("%w (before that, server/discover: %s)", initErr, err.Error())
 		}
 		return nil
 	}

@@ -212,10 +212,12 @@ func (w *walk) fetch(ctx context.Context, cursor jsontext.Value) (jsonrpc.Object
 	if cursor != nil {
 		params = object(mcp.Splice(jsonrpc.Object{}, mcp.Edit{Name: "cursor", Value: cursor}))
 	}
-	timeout := w.client.opts.CallTimeout
 	method := w.list.Kind.ListMethod()
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, &TimeoutError{method, timeout})
-	defer cancel()
+	if timeout := w.client.opts.CallTimeout; timeout > 0 {
+		limited, cancel := context.WithTimeoutCause(ctx, timeout, &TimeoutError{method, timeout})
+		defer cancel()
+		ctx = limited
+	}
 	result, err := w.client.do(ctx, Request{Method: method, Params: params})
 	if err != nil {
 		return result, err

@@ -2,6 +2,7 @@ package jsonrpc
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -9,6 +10,11 @@ import (
 // AppendString appends s as a JSON string. Bytes that are not UTF-8 become
 // U+FFFD.
 func AppendString(dst []byte, s string) []byte {
+	if plain(s) {
+		dst = append(dst, '"')
+		dst = append(dst, s...)
+		return append(dst, '"')
+	}
 	out, err := jsontext.AppendQuote(dst, s)
 	if err != nil {
 		out, _ = jsontext.AppendQuote(dst, strings.ToValidUTF8(s, "\uFFFD"))
@@ -16,13 +22,27 @@ func AppendString(dst []byte, s string) []byte {
 	return out
 }
 
+// plain reports whether a string is quoted as it stands.
+func plain(s string) bool {
+	for i := range len(s) {
+		if isSpecial(s[i]) || s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
 // AppendRequest appends a request. A nil params is left out. With a zero id it
 // is a notification.
 func AppendRequest(dst []byte, id ID, method string, params jsontext.Value) []byte {
+	return appendRequest(dst, id.text, method, params)
+}
+
+func appendRequest[T string | []byte](dst []byte, id T, method string, params jsontext.Value) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0"`...)
-	if !id.IsZero() {
+	if len(id) > 0 {
 		dst = append(dst, `,"id":`...)
-		dst = append(dst, id.text...)
+		dst = append(dst, id...)
 	}
 	dst = append(dst, `,"method":`...)
 	dst = AppendString(dst, method)

@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,13 +10,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Stream carries whole frames, one message each. ReadFrame is called by one
-// goroutine, WriteFrames by one other; Close may come from any goroutine and
-// makes both return.
+// Stream carries whole frames, one message each. ReadFrame and WriteFrames are
+// each called by one goroutine at a time, not always the same; Close may come
+// from any goroutine, more than once, and makes both return.
 type Stream interface {
 	// ReadFrame returns the next frame, which is then the caller's. io.EOF
 	// is the orderly end.
@@ -39,26 +38,44 @@ type ConnOptions struct {
 	// CodeMethodNotFound. It also gets notifications, unless Notification is set.
 	Handler Handler
 	// Notification gets each notification on the goroutine that reads, in
-	// order with the responses. It must not block.
+	// order with the responses. It must not block. nil: they go to the
+	// Handler; those that come while 1,024 of them or 16 MiB wait are dropped.
 	Notification func(m *Message)
 	// Invalid is told, on the goroutine that reads, of frames that were
 	// dropped: not a message, or a response to nothing. It must not block.
 	Invalid func(frame []byte, err error)
+	// MuteInvalid: a frame that is no message, and has no id to answer to,
+	// gets no error back, because the peer may mix other output with its
+	// messages.
+	MuteInvalid bool
 	// Cancel is how requests are taken back, in both directions.
 	Cancel CancelNotification
-	// MaxRequests is how many of the peer's requests may be in the works;
-	// one more is refused with CodeInternal. 0: 1,024.
+	// MaxRequests is how many of the peer's requests may be in the works,
+	// which a cancelled one is until its Handler returns; one more is refused
+	// with CodeInternal. 0: 1,024.
 	MaxRequests int
-	// MaxQueue is how many frames may wait for the writer before senders
-	// wait, too. 0: 1,024.
-	MaxQueue int
+	// MaxQueue and MaxQueueBytes are how many frames, and how many bytes of
+	// them, wait behind the write under way before senders wait, too. The
+	// frame that reaches the second limit is still taken. 0: 1,024 and 16 MiB.
+	MaxQueue      int
+	MaxQueueBytes int
 	// Logger gets what happens off the request path. nil: nothing.
 	Logger *slog.Logger
 }
 
-// drainTime is how long a connection whose peer has stopped sending waits for
-// its requests to be answered.
-const drainTime = 5 * time.Second
+const (
+	// drainTime is how long a connection whose peer has stopped sending waits
+	// for its requests to be answered and the answers to be written.
+	drainTime = 5 * time.Second
+
+	// lameTime is how long a connection that cannot write goes on reading.
+	lameTime = time.Second
+
+	// maxNotes and maxNoteBytes bound the notifications that wait for the
+	// Handler.
+	maxNotes     = 1024
+	maxNoteBytes = 16 << 20
+)
 
 // ErrClosed is returned for calls on a Conn that has ended; Conn.Err has why.
 var ErrClosed = errors.New("connection closed")
@@ -68,59 +85,63 @@ var ErrClosed = errors.New("connection closed")
 // reads and one writes; each request of the peer has its own. Nothing that the
 // peer does or fails to do makes the reader wait.
 type Conn struct {
-	stream   Stream
-	opts     ConnOptions
-	session  *Session
-	ctx      context.Context // of the connection; ends when it closes
-	cancel   context.CancelCauseFunc
-	out      chan []byte   // for the writer; nil: write what came before, then end
-	notes    chan *Message // notifications for the Handler
-	nextID   atomic.Int64
-	tasks    sync.WaitGroup // every goroutine of the connection
-	handlers sync.WaitGroup // those that run the Handler for a request
-	ended    chan struct{}  // closed when the reader and the writer have returned
+	stream  Stream
+	opts    ConnOptions
+	session *Session
+	ctx     context.Context // of the connection; ends when it closes
+	cancel  context.CancelCauseFunc
+	out     *outbox
+	notes   chan *note     // notifications for the Handler; nil: it gets none
+	tasks   sync.WaitGroup // every goroutine of the connection
+	wires   atomic.Int32   // how many of reader and writer run
+	ended   chan struct{}  // closed when the reader and the writer have returned
+	idle    chan struct{}  // closed when the reader has ended and no Handler runs
+
+	noteBytes atomic.Int64 // in notes
+	waiters   sync.Pool    // of *waiter
 
 	mu       sync.Mutex // guards the fields below
-	pending  map[int64]chan Message
-	incoming map[string]*incoming
-	deaf     bool // the reader has ended: no reply can come
+	lastID   int64
+	pending  map[int64]*waiter
+	incoming map[string]*incoming // by ID.Key; those that want an answer
+	running  int                  // how many requests are being handled
+	deaf     bool                 // no reply can come any more
 }
-
-// incoming is one request of the peer that is being handled.
-type incoming struct{ cancel context.CancelCauseFunc }
 
 // NewConn starts a connection; it ends when the stream does, when ctx does, or
 // with Close. Values of ctx reach the Handler.
 func NewConn(ctx context.Context, stream Stream, opts ConnOptions) *Conn {
-	if opts.MaxRequests == 0 {
-		opts.MaxRequests = 1024
-	}
-	if opts.MaxQueue == 0 {
-		opts.MaxQueue = 1024
-	}
+	opts.MaxRequests = cmp.Or(opts.MaxRequests, 1024)
+	opts.MaxQueue = cmp.Or(opts.MaxQueue, 1024)
+	opts.MaxQueueBytes = cmp.Or(opts.MaxQueueBytes, 16<<20)
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Conn{
 		stream: stream, opts: opts,
-		out:      make(chan []byte, opts.MaxQueue),
-		notes:    make(chan *Message, 1024),
 		ended:    make(chan struct{}),
-		pending:  make(map[int64]chan Message),
+		idle:     make(chan struct{}),
+		pending:  make(map[int64]*waiter),
 		incoming: make(map[string]*incoming),
 	}
+	c.waiters.New = func() any { return &waiter{done: make(chan struct{}, 1)} }
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	c.session = NewSession("", c)
-	var wires sync.WaitGroup
-	wires.Go(c.read)          // ends when the stream does
-	wires.Go(c.write)         // ends with c.ctx
-	c.tasks.Go(c.handleNotes) // ends with c.ctx
-	context.AfterFunc(c.ctx, func() { _ = stream.Close() })
-	c.tasks.Go(func() { wires.Wait(); close(c.ended) })
+	c.out = newOutbox(stream, opts.MaxQueue, opts.MaxQueueBytes, c.writeFailed)
+	c.wires.Store(2)
+	c.tasks.Go(c.read)  // ends when the stream does
+	c.tasks.Go(c.write) // ends with c.ctx
+	if opts.Handler != nil && opts.Notification == nil {
+		c.notes = make(chan *note, maxNotes)
+		c.tasks.Go(c.handleNotes) // ends with c.ctx
+	}
+	c.tasks.Add(1)
+	context.AfterFunc(c.ctx, c.shut)
 	return c
 }
 
-// Session is the connection as the Handler sees it.
+// Session is the connection as the Handler sees it. It is done when the peer
+// has stopped sending, even if requests of it are still to be answered.
 func (c *Conn) Session() *Session { return c.session }
 
 // Done is closed when the connection has ended and no reply will come any more.
@@ -136,85 +157,22 @@ func (c *Conn) Err() error {
 	return err
 }
 
-// Close ends the connection and waits for its goroutines, handlers included.
+// Close ends the connection and waits for its goroutines, handlers included, so
+// a Handler must not call it. Frames that wait to be written are dropped.
 func (c *Conn) Close() error {
 	c.cancel(ErrClosed)
 	c.tasks.Wait()
-	c.handlers.Wait()
 	return c.Err()
 }
 
-// Call sends a request and returns its result. A peer's error is an *Error.
-// When ctx ends first, the peer is told by the cancel notification and a late
-// answer is dropped.
-func (c *Conn) Call(ctx context.Context, method string, params jsontext.Value) (Object, error) {
-	return c.Do(ctx, &Call{Method: method, Params: params})
-}
-
-// Call is an outgoing request with what only some wires need.
-type Call struct {
-	Method string
-	Params jsontext.Value // nil: left out
-
-	// Header has fields for a wire that has headers.
-	Header map[string]string
-	// KeepOnCancel: the peer is not told when the caller gives up, as the
-	// protocol wants for initialize.
-	KeepOnCancel bool
-	// Message gets what the wire can prove to belong to this call and that
-	// came before its response: notifications and requests on the call's own
-	// response stream. It must not block. nil: the connection's own hooks get
-	// them.
-	Message func(m *Message)
-	// Sent, if not nil, is called with the id once the request is about to
-	// be written.
-	Sent func(id ID)
-}
-
-// Do is Call with the options of a Call value.
-func (c *Conn) Do(ctx context.Context, call *Call) (Object, error) {
-	n := c.nextID.Add(1)
-	id := IntID(n)
-	reply := make(chan Message, 1)
-	c.mu.Lock()
-	if c.deaf || c.ctx.Err() != nil {
-		c.mu.Unlock()
-		return Object{}, c.closedError()
+// shut releases whoever waits for the connection once its context has ended.
+func (c *Conn) shut() {
+	defer c.tasks.Done()
+	c.out.close(c.closedError())
+	c.failPending()
+	if err := c.stream.Close(); err != nil {
+		c.opts.Logger.Debug("closing the stream", "err", err)
 	}
-	c.pending[n] = reply
-	c.mu.Unlock()
-	if call.Sent != nil {
-		call.Sent(id)
-	}
-	size := len(call.Method) + len(call.Params) + 64
-	frame := AppendRequest(make([]byte, 0, size), id, call.Method, call.Params)
-	if err := c.send(ctx, frame); err != nil {
-		c.forget(n)
-		return Object{}, err
-	}
-	select {
-	case m, ok := <-reply:
-		return c.answer(m, ok)
-	case <-ctx.Done():
-	}
-	if !c.forget(n) { // the reply was faster
-		m, ok := <-reply
-		return c.answer(m, ok)
-	}
-	if !call.KeepOnCancel {
-		c.sendCancel(id, context.Cause(ctx))
-	}
-	return Object{}, context.Cause(ctx)
-}
-
-func (c *Conn) answer(m Message, ok bool) (Object, error) {
-	switch {
-	case !ok:
-		return Object{}, c.closedError()
-	case m.Error != nil:
-		return Object{}, m.Error
-	}
-	return m.Result, nil
 }
 
 func (c *Conn) closedError() error {
@@ -224,109 +182,45 @@ func (c *Conn) closedError() error {
 	return ErrClosed
 }
 
-// forget drops a pending call; false if its reply is there or on its way.
-func (c *Conn) forget(n int64) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, ok := c.pending[n]
-	delete(c.pending, n)
-	return ok
-}
-
-// sendCancel tells the peer that a request is no longer wanted, if the queue
-// has room: a peer that does not read is not worth waiting for.
-func (c *Conn) sendCancel(id ID, cause error) {
-	if c.opts.Cancel.Method == "" {
-		return
-	}
-	params := append([]byte(nil), '{')
-	params = AppendString(params, c.opts.Cancel.Member)
-	params = append(params, ':')
-	params = append(params, id.text...)
-	params = append(params, `,"reason":`...)
-	params = AppendString(params, cause.Error())
-	params = append(params, '}')
-	select {
-	case c.out <- AppendNotification(nil, c.opts.Cancel.Method, params):
-	default:
+func (c *Conn) wireEnded() {
+	if c.wires.Add(-1) == 0 {
+		close(c.ended)
 	}
 }
 
-// Notify sends a notification. It waits while the queue is full.
-func (c *Conn) Notify(ctx context.Context, method string, params jsontext.Value) error {
-	return c.send(ctx, AppendNotification(nil, method, params))
-}
-
-func (c *Conn) send(ctx context.Context, frame []byte) error {
-	select {
-	case c.out <- frame:
-		return nil
-	default:
-	}
-	select {
-	case c.out <- frame:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-c.ctx.Done():
-		return c.closedError()
-	}
-}
-
-// write is the writer: it takes what waits, up to a batch, in one go. A nil
-// frame is the last.
+// write is the writer.
 func (c *Conn) write() {
-	const most = 64
-	batch := make([][]byte, 0, most)
+	defer c.wireEnded()
 	for {
 		select {
-		case frame := <-c.out:
-			batch = append(batch, frame)
+		case <-c.out.wake:
+			c.out.flush()
 		case <-c.ctx.Done():
 			return
 		}
-	fill:
-		for len(batch) < most && batch[len(batch)-1] != nil {
-			select {
-			case frame := <-c.out:
-				batch = append(batch, frame)
-			default:
-				break fill
-			}
-		}
-		last := batch[len(batch)-1] == nil
-		if last {
-			batch = batch[:len(batch)-1]
-		}
-		if err := c.stream.WriteFrames(batch); err != nil {
-			// What the peer has said before it went can still be read.
-			err = fmt.Errorf("write: %w", err)
-			time.AfterFunc(time.Second, func() { c.cancel(err) })
-			return
-		}
-		if last {
-			c.cancel(io.EOF)
-			return
-		}
-		clear(batch)
-		batch = batch[:0]
 	}
+}
+
+// writeFailed ends a connection that cannot write, but not at once: what the
+// peer has said before it went can still be read.
+func (c *Conn) writeFailed(err error) {
+	time.AfterFunc(lameTime, func() { c.cancel(err) })
 }
 
 // read is the reader: it hands out and never waits.
 func (c *Conn) read() {
+	defer c.wireEnded()
 	for {
 		frame, err := c.stream.ReadFrame()
 		if err != nil {
 			c.finish(err)
 			return
 		}
-		m, err := Parse(frame)
-		if err != nil {
-			c.invalid(&m, frame, err)
-			continue
+		if m, err := Parse(frame); err != nil {
+			c.invalid(m, frame, err)
+		} else {
+			c.dispatch(m, frame)
 		}
-		c.dispatch(&m, frame)
 	}
 }
 
@@ -339,78 +233,52 @@ func (c *Conn) finish(err error) {
 		c.cancel(err)
 		return
 	}
-	idle := make(chan struct{})
-	c.tasks.Go(func() { c.handlers.Wait(); close(idle) }) // handlers end with c.ctx at the latest
 	timeout := time.NewTimer(drainTime)
 	defer timeout.Stop()
 	select {
-	case <-idle:
-		select {
-		case c.out <- nil:
-		case <-timeout.C:
-			c.cancel(err)
-		case <-c.ctx.Done():
-		}
+	case <-c.idle:
+	case <-c.out.broken:
 	case <-timeout.C:
-		c.cancel(err)
 	case <-c.ctx.Done():
 	}
-}
-
-// failPending fails the calls that wait for a reply that will not come.
-func (c *Conn) failPending() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for n, reply := range c.pending {
-		delete(c.pending, n)
-		close(reply)
+	select {
+	case <-c.out.drained():
+	case <-timeout.C:
+	case <-c.ctx.Done():
 	}
-	c.deaf = true
+	if cause := c.out.failure(); cause != nil {
+		err = cause
+	}
+	c.cancel(err)
 }
 
 // dispatch hands one message to who waits for it.
-func (c *Conn) dispatch(m *Message, frame []byte) {
+func (c *Conn) dispatch(m Message, frame []byte) {
 	switch {
 	case m.IsRequest():
 		c.request(m)
 	case m.IsNotification():
-		c.notification(m)
+		c.notification(m, len(frame))
 	default:
-		c.response(m, frame)
-	}
-}
-
-func (c *Conn) response(m *Message, frame []byte) {
-	n, ok := m.ID.Int()
-	if ok {
-		c.mu.Lock()
-		reply := c.pending[n]
-		delete(c.pending, n)
-		c.mu.Unlock()
-		if reply != nil {
-			reply <- *m // has room: one reply per pending call
-			return
+		if !c.resolve(m) {
+			c.dropped(frame, fmt.Errorf("a response to the id %q, under which no call waits", m.ID))
 		}
 	}
-	c.dropped(frame, fmt.Errorf("a response to id %s, which waits for none", m.ID))
 }
 
 // invalid answers a frame that is not a message, if the peer can tell what the
 // answer is about; a reply that cannot be read still ends the call it is for.
-func (c *Conn) invalid(m *Message, frame []byte, err error) {
+func (c *Conn) invalid(m Message, frame []byte, err error) {
 	c.dropped(frame, err)
-	if n, ok := m.ID.Int(); ok && m.Method == "" {
-		c.mu.Lock()
-		reply := c.pending[n]
-		delete(c.pending, n)
-		c.mu.Unlock()
-		if reply != nil {
-			reply <- Message{ID: m.ID, Error: Errorf(CodeInternal, "the peer's answer is %v", err)}
-			return
-		}
-	}
-	if c.opts.Handler != nil {
-		c.enqueue(AppendError(nil, m.ID, AsError(err)))
+	e := AsError(err)
+	switch {
+	case m.Error != nil:
+		c.resolve(m) // and no answer to an answer
+	case !m.ID.IsZero():
+		c.refuse(m.ID, e)
+	case e.Code == CodeInvalidParams: // of a notification
+	case c.opts.Handler != nil && !c.opts.MuteInvalid:
+		c.refuse(m.ID, e)
 	}
 }
 
@@ -420,119 +288,8 @@ func (c *Conn) dropped(frame []byte, err error) {
 	}
 }
 
-// enqueue sends from the reader, which must not wait: a peer that sends what we
-// must refuse and does not read the refusals loses them.
-func (c *Conn) enqueue(frame []byte) {
-	select {
-	case c.out <- frame:
-	default:
-	}
-}
-
-func (c *Conn) notification(m *Message) {
-	if m.Method == c.opts.Cancel.Method {
-		if id, err := ParseID(m.Params.Get(c.opts.Cancel.Member)); err == nil {
-			c.CancelRequest(id)
-		}
-	}
-	if c.opts.Notification != nil {
-		c.opts.Notification(m)
-		return
-	}
-	if c.opts.Handler == nil {
-		return
-	}
-	select {
-	case c.notes <- m:
-	default: // a flood of notifications loses its tail, nothing else
-	}
-}
-
-// handleNotes gives notifications to the Handler, one after the other.
-func (c *Conn) handleNotes() {
-	for {
-		select {
-		case m := <-c.notes:
-			req := Request{Method: m.Method, Params: m.Params, Session: c.session, Peer: c}
-			_, _ = c.opts.Handler.Handle(c.ctx, &req) // a notification has no answer
-		case <-c.ctx.Done():
-			return
-		}
-	}
-}
-
-// request starts a handler for a request of the peer.
-func (c *Conn) request(m *Message) {
-	refuse := func(code int, text string) {
-		c.enqueue(AppendError(nil, m.ID, Errorf(code, "%s", text)))
-	}
-	if c.opts.Handler == nil {
-		refuse(CodeMethodNotFound, "method not found: "+m.Method)
-		return
-	}
-	ctx, cancel := context.WithCancelCause(c.ctx)
-	in := &incoming{cancel}
-	key := m.ID.Key()
-	c.mu.Lock()
-	_, taken := c.incoming[key]
-	full := len(c.incoming) >= c.opts.MaxRequests
-	if !taken && !full {
-		c.incoming[key] = in
-	}
-	c.mu.Unlock()
-	switch {
-	case taken:
-		cancel(nil)
-		refuse(CodeInvalidRequest, "this id is in use by a request that is not answered yet")
-	case full:
-		cancel(nil)
-		refuse(CodeInternal, fmt.Sprintf("more than %d requests at once: wait for answers before sending more", c.opts.MaxRequests))
-	default:
-		req := &Request{ID: m.ID, Method: m.Method, Params: m.Params, Session: c.session, Peer: c}
-		c.handlers.Go(func() { // ends when the Handler returns, at the latest some time after c.ctx
-			defer cancel(nil)
-			c.handle(ctx, req, in)
-		})
-	}
-}
-
-// handle runs the Handler and sends the answer, unless the request was taken
-// back meanwhile.
-func (c *Conn) handle(ctx context.Context, req *Request, in *incoming) {
-	result, err := c.opts.Handler.Handle(ctx, req)
-	key := req.ID.Key()
-	c.mu.Lock()
-	wanted := c.incoming[key] == in
-	if wanted {
-		delete(c.incoming, key)
-	}
-	c.mu.Unlock()
-	if !wanted {
-		return
-	}
-	var frame []byte
-	if err != nil {
-		frame = AppendError(nil, req.ID, AsError(err))
-	} else {
-		frame = AppendResult(make([]byte, 0, len(result)+len(req.ID.text)+40), req.ID, result)
-	}
-	if err := c.send(c.ctx, frame); err != nil {
-		c.opts.Logger.Debug("answer not sent", "method", req.Method, "err", err)
-	}
-}
-
-// CancelRequest takes back one of the peer's requests, as its cancel
-// notification does: its context ends with ErrCanceled and it gets no answer.
-// It reports whether there was such a request.
-func (c *Conn) CancelRequest(id ID) bool {
-	key := id.Key()
-	c.mu.Lock()
-	in := c.incoming[key]
-	delete(c.incoming, key)
-	c.mu.Unlock()
-	if in == nil {
-		return false
-	}
-	in.cancel(ErrCanceled)
-	return true
+// refuse answers from the reader, which must not wait: a peer that sends what we
+// must refuse, and does not read the refusals, loses them.
+func (c *Conn) refuse(id ID, e *Error) {
+	c.out.offer(&frame{AppendError(nil, id, e)})
 }

@@ -3,6 +3,7 @@ package jsonrpc
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -52,24 +53,31 @@ func AsError(err error) *Error {
 	return &Error{Code: CodeInternal, Message: err.Error()}
 }
 
-// parseError reads an error member. What is not an error object by JSON-RPC's
-// rules becomes an internal error that says so, since its receiver still waits
-// for an answer.
-func parseError(v jsontext.Value) *Error {
-	obj, err := ParseObject(v)
-	if err != nil {
-		return Errorf(CodeInternal, "the peer answered with an error that is not an object")
-	}
-	code, err := strconv.Atoi(string(obj.Get("code")))
-	msg := obj.Get("message")
-	if err != nil || msg.Kind() != '"' {
+// peerError reads an error object. One without what JSON-RPC wants of it
+// becomes an internal error that says so, since its receiver still waits for an
+// answer.
+func peerError(obj Object) *Error {
+	code, ok := errorCode(obj.Get("code"))
+	text, isText := obj.Text("message")
+	if !ok || !isText || obj.tooMany() {
 		return &Error{
-			Code: CodeInternal, Data: v,
+			Code: CodeInternal, Data: obj.Raw,
 			Message: "the peer answered with an error without an integer code and a message",
 		}
 	}
-	text, _ := jsontext.AppendUnquote(nil, msg) // was validated with the envelope
-	return &Error{Code: code, Message: string(text), Data: obj.Get("data"), raw: v}
+	return &Error{Code: code, Message: text, Data: obj.Get("data"), raw: obj.Raw}
+}
+
+// errorCode reads an integer, also one that is spelled 1.0 or 1e3.
+func errorCode(v jsontext.Value) (int, bool) {
+	if n, err := strconv.Atoi(string(v)); err == nil {
+		return n, true
+	}
+	f, err := strconv.ParseFloat(string(v), 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > math.MaxInt32 {
+		return 0, false
+	}
+	return int(f), true
 }
 
 func (e *Error) append(dst []byte) []byte {

@@ -41,6 +41,10 @@ type Request struct {
 	// headers are there to be compared with it.
 	Header map[string][]string
 
+	// Principal is who is calling, as the wire has established it; "": nobody in
+	// particular.
+	Principal string
+
 	// Session is the connection the request came on; nil for a request that
 	// stands alone.
 	Session *Session

@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"bytes"
 	"errors"
 	"strconv"
 	"strings"
@@ -16,32 +17,33 @@ type ID struct{ text string }
 // IntID returns the id for the integer n.
 func IntID(n int64) ID { return ID{strconv.FormatInt(n, 10)} }
 
-// StringID returns the id for the string s.
+// StringID returns the id for the string s. Bytes that are not UTF-8 become
+// U+FFFD.
 func StringID(s string) ID {
-	b, err := jsontext.AppendQuote(nil, s)
-	if err != nil { // s is not UTF-8: the quoted form has replacement characters
-		b, _ = jsontext.AppendQuote(nil, strings.ToValidUTF8(s, "\uFFFD"))
-	}
-	return ID{string(b)}
+	return ID{string(AppendString(nil, s))}
 }
 
 var errID = errors.New("id must be a string or an integer")
 
 // ParseID reads an id. It refuses null, fractions, exponents, and anything
-// that is not a string or a number. Any number of digits is kept.
+// that is not a string or a number. Any number of digits is kept. v must be one
+// JSON value without white space around it, as those of an Object are.
 func ParseID(v jsontext.Value) (ID, error) {
+	if !isID(v) {
+		return ID{}, errID
+	}
+	return ID{string(v)}, nil
+}
+
+// isID reports whether a JSON value is a string or an integer.
+func isID(v jsontext.Value) bool {
 	switch v.Kind() {
 	case '"':
-		return ID{string(v)}, nil
+		return true
 	case '0':
-		for _, c := range v {
-			if c != '-' && (c < '0' || c > '9') {
-				return ID{}, errID
-			}
-		}
-		return ID{string(v)}, nil
+		return bytes.IndexAny(v, ".eE") < 0
 	}
-	return ID{}, errID
+	return false
 }
 
 // IsZero reports whether there is no id.

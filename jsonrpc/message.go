@@ -1,10 +1,6 @@
 package jsonrpc
 
-import (
-	"errors"
-
-	"github.com/go-json-experiment/json/jsontext"
-)
+import "bytes"
 
 // Message is one JSON-RPC message: a request (Method and ID), a notification
 // (Method alone), or a response (Result or Error, and the ID it answers).
@@ -33,53 +29,71 @@ var ErrBatch = &Error{Code: CodeInvalidRequest, Message: "a JSON array (batch) i
 // not change any more.
 //
 // The error is an *Error: CodeParse if data is not JSON, CodeInvalidRequest if
-// it is JSON but not one message, CodeInvalidParams if params is not an object.
-// The message then has the ID if it could be read, so that the error can be sent
-// back under it.
+// it is JSON but not one message (or nested beyond MaxDepth), CodeInvalidParams
+// if params is not an object. The message then has the ID and the Method if
+// they could be read, so that the error can be sent back under that id. If data
+// was meant as a response, Error is set too, and is what to tell the caller that
+// waits for it.
 func Parse(data []byte) (Message, error) {
-	s := newScanner(data)
-	defer s.release()
-	switch s.dec.PeekKind() {
-	case '{':
-	case '[':
-		return Message{}, ErrBatch
-	default:
-		if _, _, err := s.value(); err != nil {
-			return Message{}, syntax(err)
-		}
-		return Message{}, Errorf(CodeInvalidRequest, "a message must be a JSON object")
+	e := envelope{scanner: scanner{data: data}}
+	err := e.parse()
+	if err == nil {
+		return e.message(), nil
 	}
-	if err := checkDepth(data); err != nil {
-		return Message{}, Errorf(CodeInvalidRequest, "message is %v", err)
+	m := Message{ID: e.ID, Method: e.Method}
+	if e.seen&hasMethod == 0 && (e.seen&(hasResult|hasError) != 0 || e.whole) {
+		m.Error = Errorf(CodeInternal, "the peer's answer cannot be read: %s", err.Message)
 	}
-	var e envelope
-	if err := e.read(s); err != nil {
-		return Message{ID: e.ID}, syntax(err)
-	}
-	if !s.atEnd() {
-		return Message{ID: e.ID}, Errorf(CodeParse, "not valid JSON: %v", errTrailing)
-	}
-	if err := e.check(); err != nil {
-		return Message{ID: e.ID, Method: e.Method}, err
-	}
-	return e.Message, nil
+	return m, err
 }
 
-func syntax(err error) *Error {
-	if se, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		return Errorf(CodeParse, "not valid JSON at byte %d: %v", se.ByteOffset, se.Err)
+// parse reads data. It sets ID and Method as far as they could be read.
+func (e *envelope) parse() *Error {
+	if len(e.data) > maxMessage {
+		return Errorf(CodeInvalidRequest, "message is longer than %d bytes", maxMessage)
 	}
-	return Errorf(CodeParse, "not valid JSON: %v", err)
+	at := e.space(0)
+	kind := byte(0)
+	if at < len(e.data) {
+		kind = e.data[at]
+	}
+	if kind == '{' {
+		at = e.members(at)
+	} else {
+		at = e.value(at, 0)
+	}
+	if at >= 0 {
+		at = e.end(at)
+	}
+	e.setText()
+	switch {
+	case at < 0:
+		return &Error{Code: CodeParse, Message: e.err.Error()}
+	case kind == '[':
+		return ErrBatch
+	case kind != '{':
+		return Errorf(CodeInvalidRequest, "a message must be a JSON object")
+	}
+	e.whole = true
+	return e.check()
 }
 
 // envelope is a Message while it is read. The first thing wrong with its
 // meaning is kept in bad and reading goes on, to find the id.
 type envelope struct {
-	Message
-	bad     *Error
-	version bool // jsonrpc was "2.0"
-	seen    uint // bit per member
+	scanner
+	ID      ID
+	Method  string
+	id      []byte // as it stands; nil: absent, null, or not an id
+	method  []byte // as it stands, quotes and all
+	params  Object
+	result  Object
+	error   *Error
+	bad     *Error // without an id, this is about the id if there is one at all
+	seen    uint   // bit per member
+	version bool   // jsonrpc was "2.0"
 	nullID  bool
+	whole   bool // read to its end
 }
 
 const (
@@ -91,99 +105,132 @@ const (
 	hasError
 )
 
-func (e *envelope) read(s *scanner) error {
-	if _, err := s.dec.ReadToken(); err != nil {
-		return err
-	}
-	for s.dec.PeekKind() != '}' {
-		key, keyEnd, err := s.value()
-		if err != nil {
-			return err
-		}
-		if err := e.member(s, s.data[key:keyEnd]); err != nil {
-			return err
-		}
-	}
-	_, err := s.dec.ReadToken()
-	return err
+func (e *envelope) message() Message {
+	return Message{ID: e.ID, Method: e.Method, Params: e.params, Result: e.result, Error: e.error}
 }
 
-func (e *envelope) member(s *scanner, key []byte) error {
-	name, _ := Text(key)
-	bit := uint(0)
-	switch name {
-	case "jsonrpc":
-		bit = hasVersion
-	case "id":
-		bit = hasID
-	case "method":
-		bit = hasMethod
-	case "params":
-		bit = hasParams
-	case "result":
-		bit = hasResult
-	case "error":
-		bit = hasError
+// members reads the object that starts at i.
+func (e *envelope) members(i int) int {
+	i, more := e.open(i, '}')
+	for more {
+		end, v := e.name(i)
+		if v < 0 {
+			return v
+		}
+		if i = e.member(e.data[i:end], v); i < 0 {
+			return i
+		}
+		i, more = e.next(i, '}')
 	}
+	return i
+}
+
+// member reads the value at i of the member with this name.
+func (e *envelope) member(quoted []byte, i int) int {
+	bit := memberBit(quoted)
 	if bit != 0 && e.seen&bit != 0 {
-		e.fail(CodeInvalidRequest, "member %q stands twice", name)
+		e.fail(CodeInvalidRequest, "member %s stands twice", quoted)
+		if bit == hasID { // which of them?
+			e.id = nil
+			return e.value(i, 1)
+		}
 	}
 	e.seen |= bit
-	if (bit == hasParams || bit == hasResult) && s.dec.PeekKind() == '{' {
-		return e.object(s, bit)
+	if bit >= hasParams && e.is(i, '{') {
+		return e.object(bit, i)
 	}
-	start, end, err := s.value()
-	if err != nil {
-		return err
+	end := e.value(i, 1)
+	if end >= 0 && bit != 0 {
+		e.set(bit, e.data[i:end:end])
 	}
-	e.set(bit, s.data[start:end:end])
-	return nil
+	return end
 }
 
-// object indexes params, where a name may stand only once, or a result.
-func (e *envelope) object(s *scanner, bit uint) error {
-	obj, err := s.object(bit == hasParams)
-	if err != nil {
-		if _, dup := errors.AsType[*duplicateError](err); !dup && !errors.Is(err, errMembers) {
-			return err
+func memberBit(quoted []byte) uint {
+	if bytes.IndexByte(quoted, '\\') >= 0 {
+		quoted = AppendString(nil, unescape(quoted))
+	}
+	switch string(quoted) {
+	case `"jsonrpc"`:
+		return hasVersion
+	case `"id"`:
+		return hasID
+	case `"method"`:
+		return hasMethod
+	case `"params"`:
+		return hasParams
+	case `"result"`:
+		return hasResult
+	case `"error"`:
+		return hasError
+	}
+	return 0
+}
+
+// object reads params, where a name may stand only once, a result, or an error.
+func (e *envelope) object(bit uint, i int) int {
+	obj, end := e.index(i, 2)
+	if end < 0 {
+		return end
+	}
+	switch bit {
+	case hasParams:
+		e.params = obj
+		if err := obj.check(); err != nil {
+			e.fail(CodeInvalidParams, "in params, %v", err)
 		}
-		e.fail(CodeInvalidParams, "in params, %v", err)
+	case hasResult:
+		e.result = obj
+		if obj.tooMany() {
+			e.fail(CodeInvalidRequest, "in result, %v", errMembers)
+		}
+	case hasError:
+		e.error = peerError(obj)
 	}
-	if bit == hasParams {
-		e.Params = obj
-	} else {
-		e.Result = obj
-	}
-	return nil
+	return end
 }
 
-func (e *envelope) set(bit uint, v jsontext.Value) {
+func (e *envelope) set(bit uint, v []byte) {
 	switch bit {
 	case hasVersion:
 		e.version = string(v) == `"2.0"`
 	case hasID:
-		id, err := ParseID(v)
-		if err != nil {
-			e.nullID = v.Kind() == 'n'
-			if !e.nullID {
-				e.fail(CodeInvalidRequest, "%v", err)
-			}
+		e.nullID = v[0] == 'n'
+		switch {
+		case isID(v):
+			e.id = v
+		case !e.nullID:
+			e.bad = Errorf(CodeInvalidRequest, "%v", errID)
 		}
-		e.ID = id
 	case hasMethod:
-		method, ok := Text(v)
-		if !ok || method == "" {
+		if v[0] != '"' || len(v) == 2 {
 			e.fail(CodeInvalidRequest, "method must be a string that is not empty")
+			return
 		}
-		e.Method = method
+		e.method = v
 	case hasParams:
-		if v.Kind() != 'n' {
+		if v[0] != 'n' {
 			e.fail(CodeInvalidParams, "params must be an object")
 		}
 	case hasResult:
-		e.Result = Object{Raw: v}
+		e.result = Object{Raw: v}
 	case hasError:
-		e.Error = parseError(v)
+		e.error = &Error{Code: CodeInternal, Data: v, Message: "the peer answered with an error that is not an object"}
+	}
+}
+
+// setText makes the strings of the message, in one allocation if it can.
+func (e *envelope) setText() {
+	if bytes.IndexByte(e.method, '\\') >= 0 {
+		e.ID = ID{string(e.id)}
+		e.Method = unescape(e.method)
+		return
+	}
+	var buf [64]byte
+	text := string(append(append(buf[:0], e.id...), e.method...))
+	e.ID = ID{text[:len(e.id)]}
+	if e.method != nil {
+		e.Method = text[len(e.id)+1 : len(text)-1]
 	}
 }
 
@@ -193,8 +240,11 @@ func (e *envelope) fail(code int, format string, args ...any) {
 	}
 }
 
-// check applies the rules that hold between members.
-func (e *envelope) check() error {
+// check applies the rules that hold for the whole.
+func (e *envelope) check() *Error {
+	if e.deep {
+		e.fail(CodeInvalidRequest, "message is %v", errDepth)
+	}
 	if !e.version {
 		e.fail(CodeInvalidRequest, `jsonrpc must be "2.0"`)
 	}
@@ -203,17 +253,14 @@ func (e *envelope) check() error {
 	case e.seen&hasMethod != 0 && answer != 0:
 		e.fail(CodeInvalidRequest, "a message has either method, or result or error")
 	case e.seen&hasMethod != 0 && e.nullID:
-		e.fail(CodeInvalidRequest, "%v, not null", errID)
+		e.bad = Errorf(CodeInvalidRequest, "%v, not null", errID)
 	case e.seen&hasMethod != 0:
 	case answer == hasResult|hasError:
 		e.fail(CodeInvalidRequest, "a response has either result or error")
 	case answer == 0:
 		e.fail(CodeInvalidRequest, "a message needs method, result or error")
-	case answer == hasResult && e.ID.IsZero():
+	case answer == hasResult && e.id == nil:
 		e.fail(CodeInvalidRequest, "a result needs the id of its request")
 	}
-	if e.bad != nil {
-		return e.bad
-	}
-	return nil
+	return e.bad
 }

@@ -50,45 +50,61 @@ func ReadCaller(params jsonrpc.Object) (Caller, error) {
 	return c, nil
 }
 
-// SetCaller returns params with _meta saying what c says, for a server that
-// reads it there. Everything else in params and _meta stays as it is. With the
-// zero Caller the reserved keys are removed, for a server that does not know
-// them, and so is a _meta that has nothing else.
+// SetCaller returns params with _meta saying what c says; see EditCaller.
 func SetCaller(params jsonrpc.Object, c Caller) jsontext.Value {
-	meta := jsonrpc.Object{}
-	if raw := params.Get("_meta"); raw != nil {
-		meta, _ = jsonrpc.ParseObject(raw) // unreadable: replaced
+	edit, changed := EditCaller(params, c, nil)
+	if !changed {
+		return params.Raw
 	}
-	if c.Version == "" {
-		return removeCaller(params, meta)
-	}
-	info, caps := c.Info, c.Capabilities
-	if caps == nil {
-		caps = jsontext.Value("{}")
-	}
-	level := jsontext.Value(nil)
-	if c.LogLevel != "" {
-		level = String(c.LogLevel)
-	}
-	return Splice(params, Edit{"_meta", Splice(
-		meta,
-		Edit{MetaVersion, String(string(c.Version))},
-		Edit{MetaClientInfo, info},
-		Edit{MetaCapabilities, caps},
-		Edit{MetaLogLevel, level},
-	)})
+	return Splice(params, edit)
 }
 
-func removeCaller(params, meta jsonrpc.Object) jsontext.Value {
-	if meta.IsZero() {
-		return params.Raw
+// EditCaller returns the edit of params after which _meta says what c says, for a
+// server that reads it there, and has the progress token, if that is not nil; false
+// if there is nothing to change. Everything else in _meta stays as it is. With
+// the zero Caller the reserved keys are removed, for a server that does not know
+// them, and so is a _meta that then has nothing.
+func EditCaller(params jsonrpc.Object, c Caller, token jsontext.Value) (Edit, bool) {
+	meta := jsonrpc.Object{}
+	raw := params.Get("_meta")
+	if raw != nil {
+		meta, _ = jsonrpc.ParseObject(raw) // unreadable: replaced
 	}
-	out := Splice(meta, Edit{Name: MetaVersion}, Edit{Name: MetaClientInfo}, Edit{Name: MetaCapabilities}, Edit{Name: MetaLogLevel})
-	if len(out) == len(meta.Raw) {
-		return params.Raw
+	var edits [5]Edit
+	n := 0
+	set := func(name string, v jsontext.Value) {
+		if v != nil || meta.Find(name) >= 0 {
+			edits[n] = Edit{name, v}
+			n++
+		}
 	}
-	if rest, err := jsonrpc.ParseObject(out); err == nil && rest.Len() == 0 {
-		return Splice(params, Edit{Name: "_meta"})
+	if token != nil {
+		set(MetaProgressToken, token)
 	}
-	return Splice(params, Edit{"_meta", out})
+	if c.Version == "" {
+		set(MetaVersion, nil)
+		set(MetaClientInfo, nil)
+		set(MetaCapabilities, nil)
+		set(MetaLogLevel, nil)
+	} else {
+		if c.Capabilities == nil {
+			c.Capabilities = jsontext.Value("{}")
+		}
+		level := jsontext.Value(nil)
+		if c.LogLevel != "" {
+			level = String(c.LogLevel)
+		}
+		set(MetaVersion, String(string(c.Version)))
+		set(MetaClientInfo, c.Info)
+		set(MetaCapabilities, c.Capabilities)
+		set(MetaLogLevel, level)
+	}
+	if n == 0 {
+		return Edit{}, false
+	}
+	out := Splice(meta, edits[:n]...)
+	if c.Version == "" && token == nil && n == meta.Len() {
+		return Edit{Name: "_meta"}, true
+	}
+	return Edit{"_meta", out}, true
 }

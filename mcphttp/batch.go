@@ -145,7 +145,7 @@ func (h *Handler) serveElement(ctx context.Context, r *http.Request, m *jsonrpc.
 	defer x.session.end(running)
 	var result jsontext.Value
 	result, err := h.call(ctx, &jsonrpc.Request{
-		ID: m.ID, Method: m.Method, Params: m.Params, Header: r.Header, Session: x.session.public, Peer: x,
+		ID: m.ID, Method: m.Method, Params: m.Params, Header: r.Header, Principal: h.opts.Principal(r), Session: x.session.public, Peer: x,
 	})
 	if canceled(ctx) {
 		return nil

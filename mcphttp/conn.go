@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,31 +23,30 @@ const noticeTime = 5 * time.Second
 // POSTs, those that come are their responses. For versions with sessions it
 // also has what a session is: its id, the stream for messages that belong to no
 // request, and a new session in its place when the server has forgotten it.
+//
+// The methods of a Conn may be called from any goroutine, but Close not from one
+// of its own hooks.
 type Conn struct {
-	url    *url.URL
-	opts   DialOptions
-	http   *http.Client
+	opts      DialOptions
+	transport http.RoundTripper
+	closeIdle func()        // nil: the transport is not ours
+	request   *http.Request // what all requests have in common
+	common    fields        // of requests without a session
+
 	ctx    context.Context // of the connection; ends with Close
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 	nextID atomic.Int64
-	tasks  sync.WaitGroup
+	// tasks has the calls in flight and every goroutine. Only enter adds to it
+	// from outside; all else is begun by what is in it already.
+	tasks   sync.WaitGroup
+	readers sync.Pool // of *eventReader
 
-	session  atomic.Pointer[session] // nil: none was begun
-	renewing chan struct{}           // holds a token while a session is renewed
+	session atomic.Pointer[session] // nil: none was begun
 
-	mu     sync.Mutex // guards closed, so that no task starts after Close
-	closed bool
-}
-
-// session is what an initialize began. It does not change but for its stream.
-type session struct {
-	id      string // "": the server gave none
-	version mcp.Version
-	params  jsontext.Value // of the initialize request
-	begun   atomic.Bool    // notifications/initialized was sent
-	end     context.CancelFunc
-	ctx     context.Context // of the session's stream
+	mu      sync.Mutex // guards the fields below
+	closed  bool
+	renewal *renewal // under way
 }
 
 // Done is closed by Close: HTTP has no connection that could end by itself.
@@ -58,50 +55,39 @@ func (c *Conn) Done() <-chan struct{} { return c.done }
 // Err returns nil.
 func (c *Conn) Err() error { return nil }
 
-// Close ends the connection: what waits on it fails, and the server is told that
-// the session is over.
+// Close ends the connection: what waits on it fails with jsonrpc.ErrClosed, and
+// the server is told that the session is over. It returns when nothing of the
+// connection runs any more, after at most some seconds.
 func (c *Conn) Close() error {
 	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
+	first := !c.closed
+	c.closed = true
+	c.mu.Unlock()
+	if !first {
 		<-c.done
 		return nil
 	}
-	c.closed = true
-	c.mu.Unlock()
 	c.cancel(jsonrpc.ErrClosed)
 	c.tasks.Wait()
 	if s := c.session.Load(); s != nil {
 		c.end(s)
 	}
-	c.http.CloseIdleConnections()
+	if c.closeIdle != nil {
+		c.closeIdle()
+	}
 	close(c.done)
 	return nil
 }
 
-// end tells the server that a session is over.
-func (c *Conn) end(s *session) {
-	s.end()
-	if s.id == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), noticeTime)
-	defer cancel()
-	resp, err := c.send(ctx, http.MethodDelete, nil, s, nil)
-	if err != nil {
-		c.opts.Logger.Debug("session not ended", "err", err)
-		return
-	}
-	_ = resp.Body.Close()
-}
-
-// start runs a task that ends with c.ctx; not after Close.
-func (c *Conn) start(task func()) {
+// enter adds the caller to the tasks that Close waits for; false after Close.
+func (c *Conn) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.closed {
-		c.tasks.Go(task)
+	if c.closed {
+		return false
 	}
+	c.tasks.Add(1)
+	return true
 }
 
 // Call sends a request and returns its result; see Do.
@@ -111,12 +97,19 @@ func (c *Conn) Call(ctx context.Context, method string, params jsontext.Value) (
 
 // Do sends a request and returns its result. An error that the server answered
 // is or wraps a *jsonrpc.Error; a response that is none of the protocol's is a
-// *StatusError. A request is sent again only if the server said that its session
-// is unknown, once, in a new session.
+// *StatusError. A request is sent again only if the server said, by refusing to
+// take it, that its session is unknown: once, in a new session.
+//
+// When ctx ends first, its cause is returned. In a session the server is told;
+// else that the stream closes tells it.
 func (c *Conn) Do(ctx context.Context, call *jsonrpc.Call) (jsonrpc.Object, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(c.ctx, func() { cancel(jsonrpc.ErrClosed) })()
+	if ctx.Err() != nil {
+		return jsonrpc.Object{}, context.Cause(ctx)
+	}
+	if !c.enter() {
+		return jsonrpc.Object{}, jsonrpc.ErrClosed
+	}
+	defer c.tasks.Done()
 	if call.Method == mcp.MethodInitialize {
 		return c.initialize(ctx, call)
 	}
@@ -124,171 +117,194 @@ func (c *Conn) Do(ctx context.Context, call *jsonrpc.Call) (jsonrpc.Object, erro
 	if mcp.Version(call.Header[mcp.HeaderVersion]).Stateless() {
 		s = nil
 	}
-	result, err := c.exchange(ctx, call, s)
-	if s != nil && s.id != "" && isExpired(err) {
-		if s, err = c.renew(ctx, s, err); err == nil {
-			result, err = c.exchange(ctx, call, s)
-		}
+	result, err := c.do(ctx, call, s)
+	if s == nil || !s.forgotten(err) {
+		return result, err
 	}
-	return result, err
+	if s, err = c.renew(ctx, s, err); err != nil {
+		return jsonrpc.Object{}, err
+	}
+	return c.do(ctx, call, s)
 }
 
-// exchange sends a request once and waits for its answer.
-func (c *Conn) exchange(ctx context.Context, call *jsonrpc.Call, s *session) (jsonrpc.Object, error) {
+// do sends a request once.
+func (c *Conn) do(ctx context.Context, call *jsonrpc.Call, s *session) (jsonrpc.Object, error) {
 	id := jsonrpc.IntID(c.nextID.Add(1))
+	m, _, err := c.exchange(ctx, id, call, s)
+	if err == nil {
+		return m.Result, nil
+	}
+	if ctx.Err() != nil && s != nil && !call.KeepOnCancel && c.ctx.Err() == nil {
+		c.tasks.Go(func() { c.sendCancel(s, id, context.Cause(ctx)) }) // ends within noticeTime
+	}
+	return jsonrpc.Object{}, err
+}
+
+// exchange sends a request and waits for its answer. The header is that of the
+// response, if there was one.
+func (c *Conn) exchange(ctx context.Context, id jsonrpc.ID, call *jsonrpc.Call, s *session) (jsonrpc.Message, http.Header, error) {
 	if call.Sent != nil {
 		call.Sent(id)
 	}
 	frame := jsonrpc.AppendRequest(make([]byte, 0, len(call.Params)+len(call.Method)+64), id, call.Method, call.Params)
-	resp, err := c.send(ctx, http.MethodPost, frame, s, call.Header)
-	if err == nil {
-		var m jsonrpc.Message
-		m, err = c.answer(ctx, resp, id, call, s)
+	b := c.bind(ctx)
+	resp, err := c.post(b.ctx, frame, s, call.Header)
+	if err != nil {
+		err = because(b, err)
+		b.end()
+		return jsonrpc.Message{}, nil, err
+	}
+	in := &intake{conn: c, id: id, call: call, session: s}
+	open, err := in.answer(b.ctx, resp)
+	switch {
+	case err != nil:
+		err = because(b, err)
+	case in.result.Error != nil:
+		err = in.result.Error
+	}
+	if open {
+		c.drain(resp.Body, b)
+	} else {
 		_ = resp.Body.Close()
-		if err == nil {
-			if m.Error != nil {
-				return jsonrpc.Object{}, m.Error
-			}
-			return m.Result, nil
-		}
+		b.end()
 	}
-	if ctx.Err() == nil {
-		return jsonrpc.Object{}, err
+	return in.result, resp.Header, err
+}
+
+// because returns what ended a request's context, or err if nothing did.
+func because(b *binding, err error) error {
+	if b.ctx.Err() != nil {
+		return context.Cause(b.ctx)
 	}
-	cause := context.Cause(ctx)
-	if s != nil && !call.KeepOnCancel {
-		c.start(func() { c.sendCancel(s, id, cause) }) // ends within noticeTime
-	}
-	return jsonrpc.Object{}, cause
+	return err
 }
 
 func (c *Conn) sendCancel(s *session, id jsonrpc.ID, cause error) {
-	ctx, cancel := context.WithTimeout(c.ctx, noticeTime)
+	ctx, cancel := context.WithTimeout(s.ctx, noticeTime)
 	defer cancel()
 	params := append([]byte(`{"requestId":`), id.Raw()...)
 	params = append(params, `,"reason":`...)
 	params = append(jsonrpc.AppendString(params, cause.Error()), '}')
-	if err := c.notify(ctx, s, mcp.MethodCanceled, params); err != nil {
+	if err := c.deliver(ctx, s, jsonrpc.AppendNotification(nil, mcp.MethodCanceled, params)); err != nil {
 		c.opts.Logger.Debug("server not told of a cancelled request", "err", err)
 	}
 }
 
 // Notify sends a notification. Whatever the server makes of it, as long as the
-// status is 2xx, is fine.
+// status is 2xx, is fine; else the error is a *StatusError. It is sent once.
 func (c *Conn) Notify(ctx context.Context, method string, params jsontext.Value) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if !c.enter() {
+		return jsonrpc.ErrClosed
+	}
+	defer c.tasks.Done()
 	s := c.session.Load()
-	if err := c.notify(ctx, s, method, params); err != nil {
+	if err := c.deliver(ctx, s, jsonrpc.AppendNotification(nil, method, params)); err != nil {
 		return err
 	}
-	if method == mcp.MethodInitialized && s != nil && !s.begun.Swap(true) {
-		c.start(func() { c.listen(s) }) // ends with the session's context
+	if method == mcp.MethodInitialized && s != nil {
+		c.open(s)
 	}
 	return nil
-}
-
-func (c *Conn) notify(ctx context.Context, s *session, method string, params jsontext.Value) error {
-	return c.deliver(ctx, s, jsonrpc.AppendNotification(nil, method, params))
 }
 
 // deliver sends a message that gets no answer.
 func (c *Conn) deliver(ctx context.Context, s *session, frame []byte) error {
-	resp, err := c.send(ctx, http.MethodPost, frame, s, nil)
+	b := c.bind(ctx)
+	resp, err := c.post(b.ctx, frame, s, nil)
 	if err != nil {
+		err = because(b, err)
+		b.end()
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return statusError(resp)
+		err := statusError(resp)
+		_ = resp.Body.Close()
+		b.end()
+		return err
 	}
-	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be used again
+	if resp.ContentLength == 0 {
+		_ = resp.Body.Close()
+		b.end()
+		return nil
+	}
+	c.drain(resp.Body, b)
 	return nil
-}
-
-// send makes one HTTP request.
-func (c *Conn) send(ctx context.Context, method string, body []byte, s *session, header map[string]string) (*http.Response, error) {
-	var r io.Reader
-	if body != nil {
-		r = bytes.NewReader(body)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, c.url.String(), r)
-	if err != nil {
-		return nil, err
-	}
-	for name, values := range c.opts.Header {
-		req.Header[http.CanonicalHeaderKey(name)] = values
-	}
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	if method == http.MethodGet {
-		req.Header.Set("Accept", "text/event-stream")
-	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if s != nil {
-		req.Header.Set(mcp.HeaderVersion, string(s.version))
-		if s.id != "" {
-			req.Header.Set(mcp.HeaderSession, s.id)
-		}
-	}
-	for name, value := range header {
-		req.Header.Set(name, value)
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return nil, plainURLError(err)
-	}
-	return resp, nil
-}
-
-// plainURLError drops the URL from an error of net/http: it may have secrets.
-func plainURLError(err error) error {
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		return fmt.Errorf("HTTP request: %w", u.Err)
-	}
-	return err
-}
-
-// answer reads a response until it has the answer to a request.
-func (c *Conn) answer(ctx context.Context, resp *http.Response, id jsonrpc.ID, call *jsonrpc.Call, s *session) (jsonrpc.Message, error) {
-	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return jsonrpc.Message{}, statusError(resp)
-	}
-	in := &intake{conn: c, id: id, call: call, session: s}
-	switch t := mediaType(resp.Header.Get("Content-Type")); t {
-	case "text/event-stream":
-		return in.stream(ctx, resp.Body)
-	case "application/json", "":
-		body, err := readMessage(resp, c.opts.MaxMessage)
-		if err != nil {
-			return jsonrpc.Message{}, err
-		}
-		if len(bytes.TrimSpace(body)) == 0 {
-			return jsonrpc.Message{}, fmt.Errorf("HTTP status %d with an empty body in answer to a request", resp.StatusCode)
-		}
-		found, err := in.take(body)
-		if err == nil && !found {
-			err = errors.New("the response body has no answer to the request")
-		}
-		return in.result, err
-	}
-	return jsonrpc.Message{}, statusError(resp)
 }
 
 // readMessage reads a whole body up to a limit.
 func readMessage(resp *http.Response, limit int) ([]byte, error) {
-	if resp.ContentLength > int64(limit) {
-		return nil, fmt.Errorf("the response of %s bytes is larger than the limit of %d", strconv.FormatInt(resp.ContentLength, 10), limit)
+	const trusted = 1 << 20 // what is allocated on the server's word
+	n := resp.ContentLength
+	switch {
+	case n > int64(limit):
+		return nil, fmt.Errorf("the response of %d bytes is larger than the limit of %d", n, limit)
+	case n >= 0 && n <= trusted:
+		body := make([]byte, n)
+		if _, err := io.ReadFull(resp.Body, body); err != nil {
+			return nil, fmt.Errorf("reading the response: %w", err)
+		}
+		return body, nil
 	}
 	var buf bytes.Buffer
-	if resp.ContentLength > 0 {
-		buf.Grow(int(resp.ContentLength) + bytes.MinRead)
-	}
-	n, err := buf.ReadFrom(io.LimitReader(resp.Body, int64(limit)+1))
+	read, err := buf.ReadFrom(io.LimitReader(resp.Body, int64(limit)+1))
 	if err != nil {
 		return nil, fmt.Errorf("reading the response: %w", err)
 	}
-	if n > int64(limit) {
+	if read > int64(limit) {
 		return nil, fmt.Errorf("the response is larger than the limit of %d bytes", limit)
 	}
 	return buf.Bytes(), nil
+}
+
+// answer reads a response until it has the answer to the call. It reports
+// whether the body is still open behind it.
+func (in *intake) answer(ctx context.Context, resp *http.Response) (open bool, err error) {
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return false, statusError(resp)
+	}
+	switch mediaType(resp.Header.Get("Content-Type")) {
+	case "text/event-stream":
+		return in.stream(ctx, resp.Body)
+	case "application/json":
+		return false, in.whole(resp)
+	case "":
+		return false, in.untyped(resp)
+	}
+	return false, statusError(resp)
+}
+
+// whole takes a body that is one message, or several as an array.
+func (in *intake) whole(resp *http.Response) error {
+	body, err := readMessage(resp, in.conn.opts.MaxMessage)
+	if err != nil {
+		return err
+	}
+	if len(bytes.TrimSpace(body)) == 0 {
+		return &StatusError{Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"), Body: body}
+	}
+	found, err := in.take(body)
+	if err == nil && !found {
+		err = errors.New("the response body has no answer to the request")
+	}
+	return err
+}
+
+// untyped takes a body without a Content-Type: JSON if it looks like it.
+func (in *intake) untyped(resp *http.Response) error {
+	peeked := make([]byte, bodyHead)
+	n, err := io.ReadFull(resp.Body, peeked)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("reading the response: %w", err)
+	}
+	peeked = peeked[:n]
+	if text := bytes.TrimSpace(peeked); len(text) == 0 || text[0] != '{' && text[0] != '[' {
+		return &StatusError{Status: resp.StatusCode, Body: peeked}
+	}
+	joined := *resp
+	joined.Body = io.NopCloser(io.MultiReader(bytes.NewReader(peeked), resp.Body))
+	joined.ContentLength = -1
+	return in.whole(&joined)
 }

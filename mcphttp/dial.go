@@ -2,9 +2,10 @@ package mcphttp
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
-	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -14,10 +15,13 @@ import (
 
 // DialOptions configures a Conn. The zero value is sensible.
 type DialOptions struct {
-	// Header has fields for every request, such as Authorization. Those of the
-	// protocol itself are not taken from it.
+	// Header has fields for every request, such as Authorization. Host sets the
+	// host to ask for. Fields that the protocol or this package sets itself are
+	// not taken from it, nor is Idempotency-Key, which would have net/http send
+	// a request twice.
 	Header http.Header
-	// Transport makes the requests. nil: one of this Conn's own, without
+	// Transport makes the requests. As its contract says, it changes none:
+	// their header maps are shared. nil: one of this Conn's own, without
 	// compression, so that streams are not held back.
 	Transport http.RoundTripper
 	// MaxMessage is the most bytes that one message from the server may have.
@@ -26,66 +30,94 @@ type DialOptions struct {
 	// Notification gets the server's notifications, on the goroutine that
 	// reads the stream they come on. It must not block. nil: they are dropped.
 	Notification func(m *jsonrpc.Message)
-	// Handler answers the server's requests. nil: -32601 for each.
+	// Handler answers the server's requests, of which 1,024 may be in the works.
+	// nil: -32601 for each.
 	Handler jsonrpc.Handler
 	// Gap is called when messages that the server sent on its own may have been
-	// lost. It must not block. nil: nobody is told.
+	// lost: what it said before the stream for them was open, or while it was
+	// broken and could not be resumed, or in a session that is no more. It must
+	// not block. nil: nobody is told.
 	Gap func()
 	// Logger gets what happens off the request path. nil: nothing.
 	Logger *slog.Logger
 }
 
+func (o DialOptions) withDefaults() DialOptions {
+	if o.MaxMessage == 0 {
+		o.MaxMessage = 64 << 20
+	}
+	if o.Notification == nil {
+		o.Notification = func(*jsonrpc.Message) {}
+	}
+	if o.Gap == nil {
+		o.Gap = func() {}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
 // Dial returns a connection to the server at an http or https URL. It makes no
-// request; ctx gives the connection its values, not its end.
+// request; ctx gives the connection its values, not its end. Errors and logs
+// never have the URL's user, password or query.
 func Dial(ctx context.Context, endpoint string, opts DialOptions) (*Conn, error) {
 	u, err := url.Parse(endpoint)
-	if err != nil {
-		return nil, fmt.Errorf("server URL: %w", errors.Unwrap(err)) // without the URL, which may have secrets
+	if err != nil { // not told: it quotes the URL
+		return nil, errors.New("server URL is malformed")
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, errors.New("server URL must begin with http:// or https:// and have a host")
 	}
-	if opts.MaxMessage == 0 {
-		opts.MaxMessage = 64 << 20
+	c := &Conn{opts: opts.withDefaults(), done: make(chan struct{}), transport: opts.Transport}
+	if c.transport == nil {
+		own := newTransport()
+		c.transport, c.closeIdle = own, own.CloseIdleConnections
 	}
-	if opts.Notification == nil {
-		opts.Notification = func(*jsonrpc.Message) {}
-	}
-	if opts.Gap == nil {
-		opts.Gap = func() {}
-	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	transport := opts.Transport
-	if transport == nil {
-		transport = newTransport()
-	}
-	c := &Conn{
-		url: u, opts: opts, done: make(chan struct{}), renewing: make(chan struct{}, 1),
-		http: &http.Client{Transport: transport, CheckRedirect: sameOrigin},
-	}
+	c.template(u)
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	return c, nil
+}
+
+// template prepares what all requests have in common.
+func (c *Conn) template(u *url.URL) {
+	common := make(http.Header, len(c.opts.Header)+3)
+	for name, values := range c.opts.Header {
+		if name = http.CanonicalHeaderKey(name); !ownField(name) && !callField(name) {
+			common[name] = values
+		}
+	}
+	if user := u.User; user != nil && common["Authorization"] == nil {
+		password, _ := user.Password()
+		credentials := base64.StdEncoding.EncodeToString([]byte(user.Username() + ":" + password))
+		common["Authorization"] = []string{"Basic " + credentials}
+	}
+	plain := *u
+	plain.User, plain.Fragment, plain.RawFragment = nil, "", ""
+	c.request = &http.Request{
+		URL: &plain, Host: plain.Host,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}
+	if host := c.opts.Header.Get("Host"); host != "" {
+		c.request.Host = host
+	}
+	c.common = newFields(common, nil)
 }
 
 // newTransport returns a transport for one server: enough idle connections for
 // the calls that may be in flight at once, and no compression.
 func newTransport() *http.Transport {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.DisableCompression = true
-	t.MaxIdleConnsPerHost = 64
-	t.MaxIdleConns = 64
-	t.IdleConnTimeout = 90 * time.Second
-	return t
-}
-
-// sameOrigin follows a redirect only if it repeats the request as it is to the
-// same origin: others would send credentials elsewhere, or turn a POST into a GET.
-func sameOrigin(req *http.Request, via []*http.Request) error {
-	first := via[0]
-	if req.Method != first.Method || req.URL.Scheme != first.URL.Scheme || req.URL.Host != first.URL.Host || len(via) > 5 {
-		return http.ErrUseLastResponse
+	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 15 * time.Second}
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            dialer.DialContext,
+		ForceAttemptHTTP2:      true,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
+		TLSHandshakeTimeout:    10 * time.Second,
+		DisableCompression:     true,
+		MaxIdleConns:           64,
+		MaxIdleConnsPerHost:    64,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: 256 << 10,
 	}
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -28,6 +29,8 @@ type HandlerOptions struct {
 
 	// MaxBody is how long a request's body may be, in bytes. 0: 8 MiB.
 	MaxBody int64
+	// BodyTimeout is how long a body may take to arrive. 0: 2 min.
+	BodyTimeout time.Duration
 	// StreamAfter is how long a request may take before its response begins as
 	// a stream, with comments to keep it alive. 0: 5 s; negative: for ever.
 	StreamAfter time.Duration
@@ -60,6 +63,7 @@ func (o HandlerOptions) withDefaults() HandlerOptions {
 		o.Principal = func(*http.Request) string { return "" }
 	}
 	o.MaxBody = orDefault(o.MaxBody, 8<<20)
+	o.BodyTimeout = orDefault(o.BodyTimeout, 2*time.Minute)
 	o.StreamAfter = orDefault(o.StreamAfter, 5*time.Second)
 	o.KeepAlive = orDefault(o.KeepAlive, 15*time.Second)
 	o.WriteTimeout = orDefault(o.WriteTimeout, 30*time.Second)
@@ -95,6 +99,8 @@ type Handler struct {
 	guard    Guard
 	sessions sessionTable
 	buffers  bufferPool
+
+	keptBytes atomic.Int64 // of streams that are done and can be resumed
 
 	mu     sync.Mutex // guards the fields below
 	open   map[*exchange]struct{}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"github.com/mcp-roster/roster/jsonrpc"
 	"github.com/mcp-roster/roster/mcp"
 	"github.com/mcp-roster/roster/mcphttp"
+	"go.uber.org/goleak"
 )
 
 // patience bounds every wait of these tests for something that should happen.
@@ -87,15 +89,32 @@ type endpoint struct {
 }
 
 func serveHTTP(t testing.TB, b jsonrpc.Handler, opts mcphttp.HandlerOptions) *endpoint {
+	t.Helper()
+	running := goleak.IgnoreCurrent()
 	h := mcphttp.NewHandler(b, opts)
-	server := httptest.NewServer(h)
-	e := &endpoint{t: t, url: server.URL, handler: h, server: server, client: &http.Client{Transport: &http.Transport{}}}
+	return endpointOf(t, h, httptest.NewServer(h), &http.Client{Transport: &http.Transport{}}, running)
+}
+
+// serveHTTP2 is serveHTTP over HTTP/2.
+func serveHTTP2(t testing.TB, b jsonrpc.Handler, opts mcphttp.HandlerOptions) *endpoint {
+	t.Helper()
+	running := goleak.IgnoreCurrent()
+	h := mcphttp.NewHandler(b, opts)
+	server := httptest.NewUnstartedServer(h)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	return endpointOf(t, h, server, server.Client(), running)
+}
+
+func endpointOf(t testing.TB, h *mcphttp.Handler, server *httptest.Server, client *http.Client, running goleak.Option) *endpoint {
+	e := &endpoint{t: t, url: server.URL, handler: h, server: server, client: client}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		_ = h.Close(ctx)
 		e.client.CloseIdleConnections()
 		server.Close()
+		goleak.VerifyNone(t, running)
 	})
 	return e
 }
@@ -445,6 +464,28 @@ func TestHandlerBodyLimit(t *testing.T) {
 	}
 	if a := e.post(exact+" ", session); a.status != 413 {
 		t.Errorf("over the limit: %d", a.status)
+	}
+}
+
+func TestHandlerSlowBody(t *testing.T) {
+	b := &backend{}
+	e := serveHTTP(t, b, mcphttp.HandlerOptions{BodyTimeout: 30 * time.Millisecond})
+	addr := strings.TrimPrefix(e.url, "http://")
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{\"jsonrpc\"", addr)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	if id, code := messageID(t, string(body)); resp.StatusCode != 408 || id != "" || code != jsonrpc.CodeInvalidRequest {
+		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 }
 

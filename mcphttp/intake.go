@@ -6,15 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"time"
 
 	"github.com/mcp-roster/roster/jsonrpc"
 	"github.com/mcp-roster/roster/mcp"
 )
 
-// errNoAnswer is for a stream that ended too soon.
-var errNoAnswer = errors.New("stream closed before the response")
+var (
+	// errNoAnswer is for a stream that ended too soon.
+	errNoAnswer = errors.New("stream closed before the response")
+	// errMessage is for what should have been a message.
+	errMessage = errors.New("the server's message is invalid")
+)
 
 // intake takes the messages that come on one stream: that of a call, or that of
 // a session.
@@ -25,60 +28,85 @@ type intake struct {
 	call    *jsonrpc.Call // likewise nil
 	result  jsonrpc.Message
 
-	lastEvent string
+	lastEvent string // from which to resume; "": not possible
 	retry     time.Duration
+	count     int // of the events taken
 }
 
-// stream reads the response stream of a call. One that breaks off in a session
-// is resumed once, if the server gave the means.
-func (in *intake) stream(ctx context.Context, body io.Reader) (jsonrpc.Message, error) {
-	found, err := in.events(body)
-	if !found && in.session != nil && in.lastEvent != "" && ctx.Err() == nil {
-		found, err = in.resume(ctx)
+// stream reads the response stream of a call and reports whether it is open
+// behind the answer. One that breaks off in a session is resumed if the server
+// gave the means, and again as long as that brings anything new.
+func (in *intake) stream(ctx context.Context, body io.Reader) (open bool, err error) {
+	open, err = in.events(body)
+	if open {
+		return true, nil
+	}
+	found, why := false, ""
+	for n := 0; !found && in.resumable(err); n++ {
+		from := in.lastEvent
+		if !sleep(ctx, max(in.retry, time.Duration(n)*time.Second)) {
+			break
+		}
+		var failure error
+		if found, failure, err = in.resume(ctx); failure != nil {
+			why = fmt.Sprintf(", and not resumed: %v", failure)
+			break
+		}
+		if in.lastEvent == from {
+			break
+		}
 	}
 	switch {
 	case found:
-		return in.result, nil
-	case ctx.Err() != nil:
-		return jsonrpc.Message{}, context.Cause(ctx)
-	case err == nil || errors.Is(err, io.EOF):
-		return jsonrpc.Message{}, errNoAnswer
+		return false, nil
+	case errors.Is(err, io.EOF):
+		return false, fmt.Errorf("%w%s", errNoAnswer, why)
+	case in.broken(err):
+		return false, fmt.Errorf("%w%s: %w", errNoAnswer, why, err)
 	}
-	return jsonrpc.Message{}, fmt.Errorf("%w: %w", errNoAnswer, err)
+	return false, err
 }
 
-// resume asks for the rest of a stream (2025-11-25, basic/transports,
-// Resumability and Redelivery).
-func (in *intake) resume(ctx context.Context) (found bool, err error) {
-	wait := time.NewTimer(min(in.retry, time.Minute))
-	defer wait.Stop()
-	select {
-	case <-wait.C:
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
-	}
-	resp, err := in.conn.send(ctx, http.MethodGet, nil, in.session, map[string]string{mcp.HeaderLastEvent: in.lastEvent})
-	if err != nil {
-		return false, err
+// resumable reports whether a stream that ended so may go on.
+func (in *intake) resumable(err error) bool {
+	return in.session != nil && in.lastEvent != "" && in.broken(err)
+}
+
+// broken reports whether a stream has ended, and not a message in it been wrong.
+func (in *intake) broken(err error) bool {
+	return err != nil && !errors.Is(err, errMessage) && !errors.Is(err, errEventSize)
+}
+
+// resume reads the rest of a stream (2025-11-25, basic/transports, Resumability
+// and Redelivery). failure says why it cannot be had, err how it ended.
+func (in *intake) resume(ctx context.Context) (found bool, failure, err error) {
+	resp, failure := in.conn.get(ctx, in.session, in.lastEvent)
+	if failure != nil {
+		return false, failure, io.EOF
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK || mediaType(resp.Header.Get("Content-Type")) != "text/event-stream" {
-		return false, statusError(resp)
-	}
-	return in.events(resp.Body)
+	found, err = in.events(resp.Body)
+	return found, nil, err
 }
 
 // events takes the events of a stream until the call is answered or it ends.
 func (in *intake) events(body io.Reader) (found bool, err error) {
-	r := newEventReader(body, in.conn.opts.MaxMessage)
+	r, _ := in.conn.readers.Get().(*eventReader)
+	if r == nil {
+		r = newEventReader(in.conn.opts.MaxMessage)
+	}
+	defer in.conn.readers.Put(r)
+	r.reset(body, in.lastEvent, in.retry)
+	defer r.reset(nil, "", 0)
 	for {
 		ev, err := r.next()
 		if err != nil {
 			return false, err
 		}
+		in.count++
 		in.lastEvent, in.retry = ev.id, ev.retry
-		if len(bytes.TrimSpace(ev.data)) == 0 {
-			continue // has only an id, from which to resume
+		if ev.other || len(bytes.TrimSpace(ev.data)) == 0 {
+			continue // no message: it may have an id, from which to resume
 		}
 		if found, err := in.take(ev.data); found || err != nil {
 			return found, err
@@ -89,33 +117,29 @@ func (in *intake) events(body io.Reader) (found bool, err error) {
 // take handles the message or messages in one event or body, and reports whether
 // the answer to the call was among them.
 func (in *intake) take(data []byte) (found bool, err error) {
-	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '[' {
-		items, err := jsonrpc.Elements(data)
-		if err != nil {
-			return false, fmt.Errorf("the server's message is not valid JSON: %w", err)
-		}
-		for _, item := range items {
-			one, err := in.message(item)
-			if err != nil {
-				return false, err
-			}
-			found = found || one
-		}
-		return found, nil
+	if data = bytes.TrimSpace(data); len(data) == 0 || data[0] != '[' {
+		return in.message(data)
 	}
-	return in.message(data)
+	items, err := jsonrpc.Elements(data)
+	if err != nil {
+		return false, in.invalid(&jsonrpc.Message{}, jsonrpc.Errorf(jsonrpc.CodeParse, "not valid JSON: %v", err))
+	}
+	for _, item := range items {
+		one, err := in.message(item)
+		if err != nil {
+			return false, err
+		}
+		found = found || one
+	}
+	return found, nil
 }
 
+// message handles one message.
 func (in *intake) message(data []byte) (found bool, err error) {
 	m, err := jsonrpc.Parse(data)
-	if err != nil {
-		if in.call != nil {
-			return false, fmt.Errorf("the server's message: %w", err)
-		}
-		in.conn.opts.Logger.Debug("message dropped", "err", err)
-		return false, nil
-	}
 	switch {
+	case err != nil:
+		return false, in.invalid(&m, err)
 	case m.IsResponse():
 		// A server that could not read the id answers an error without one; on
 		// the stream of a call it can only mean that call.
@@ -125,30 +149,27 @@ func (in *intake) message(data []byte) (found bool, err error) {
 		}
 		in.result = m
 		return true, nil
-	case in.call != nil && in.call.Message != nil:
+	}
+	if m.Method == mcp.MethodCanceled && in.session != nil {
+		in.session.cancelAsk(m.Params)
+	}
+	if in.call != nil && in.call.Message != nil {
 		in.call.Message(&m)
-	case m.IsNotification():
+	} else if m.IsNotification() {
 		in.conn.opts.Notification(&m)
-	default:
-		in.conn.request(in.session, &m)
+	}
+	if m.IsRequest() {
+		in.ask(&m)
 	}
 	return false, nil
 }
 
-// request answers a request of the server on a goroutine of its own.
-func (c *Conn) request(s *session, m *jsonrpc.Message) {
-	c.start(func() { // ends when the handler returns, which its context makes it do
-		req := &jsonrpc.Request{ID: m.ID, Method: m.Method, Params: m.Params, Peer: c}
-		var frame []byte
-		if c.opts.Handler == nil {
-			frame = jsonrpc.AppendError(nil, m.ID, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "method not found: %s", m.Method))
-		} else if result, err := c.opts.Handler.Handle(c.ctx, req); err != nil {
-			frame = jsonrpc.AppendError(nil, m.ID, jsonrpc.AsError(err))
-		} else {
-			frame = jsonrpc.AppendResult(nil, m.ID, result)
-		}
-		if err := c.deliver(c.ctx, s, frame); err != nil {
-			c.opts.Logger.Debug("answer to the server's request not sent", "method", m.Method, "err", err)
-		}
-	})
+// invalid handles what is not a message. On the stream of a call it may be the
+// answer, unless it was seen to be something else.
+func (in *intake) invalid(m *jsonrpc.Message, err error) error {
+	if in.call != nil && m.Method == "" {
+		return fmt.Errorf("%w: %v", errMessage, err) // err is not the server's own
+	}
+	in.conn.opts.Logger.Debug("message dropped", "err", err)
+	return nil
 }

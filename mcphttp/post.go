@@ -12,6 +12,7 @@ import (
 // post serves a POST: it reads the message, finds out by what version it was
 // sent, and hands it on. What it returns is still to be written.
 func (h *Handler) post(w http.ResponseWriter, r *http.Request) *refusal {
+	limitBodyTime(w, &h.opts)
 	if !accepts(r.Header, "application/json", "text/event-stream") {
 		return refused(http.StatusNotAcceptable, jsonrpc.CodeInvalidRequest,
 			"Accept must list application/json and text/event-stream")
@@ -19,7 +20,7 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request) *refusal {
 	if !isJSON(r.Header.Get("Content-Type")) {
 		return refused(http.StatusUnsupportedMediaType, jsonrpc.CodeInvalidRequest, "Content-Type must be application/json")
 	}
-	body, f := readBody(w, r, h.opts.MaxBody)
+	body, f := readBody(w, r, &h.opts)
 	if f != nil {
 		return f
 	}
@@ -169,7 +170,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, m *jsonrpc.Messa
 		return closing()
 	}
 	defer h.leave(x)
-	req := jsonrpc.Request{ID: m.ID, Method: m.Method, Params: m.Params, Header: r.Header, Peer: x}
+	req := jsonrpc.Request{ID: m.ID, Method: m.Method, Params: m.Params, Header: r.Header, Principal: h.opts.Principal(r), Peer: x}
 	if s == nil {
 		stop := context.AfterFunc(r.Context(), func() { cancel(jsonrpc.ErrCanceled) })
 		defer stop()
@@ -225,9 +226,9 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, m *jsonrpc.
 		return closing()
 	}
 	defer h.leave(x)
-	s := newServerSession(h.opts.Principal(r), &h.opts)
+	s := newServerSession(h.opts.Principal(r), &h.keptBytes, &h.opts)
 	x.session = s
-	req := jsonrpc.Request{ID: m.ID, Method: m.Method, Params: m.Params, Header: r.Header, Session: s.public, Peer: s.public.Peer}
+	req := jsonrpc.Request{ID: m.ID, Method: m.Method, Params: m.Params, Header: r.Header, Principal: h.opts.Principal(r), Session: s.public, Peer: s.public.Peer}
 	result, err := h.call(ctx, &req)
 	if err != nil || r.Context().Err() != nil { // refused, or nobody is there to get the id
 		s.close()

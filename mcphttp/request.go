@@ -5,6 +5,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -12,9 +13,6 @@ import (
 	"github.com/mcp-roster/roster/jsonrpc"
 	"github.com/mcp-roster/roster/mcp"
 )
-
-// bodyTime is how long a request's body may take to arrive.
-const bodyTime = 2 * time.Minute
 
 // headerValue returns a header field. One that stands more than once becomes
 // a list, which equals no value that we look for.
@@ -91,25 +89,32 @@ func isJSON(contentType string) bool {
 	return t == "application/json" || strings.HasPrefix(t, "application/") && strings.HasSuffix(t, "+json")
 }
 
+// limitBodyTime gives a request's body the time that it may take to arrive. The
+// limit stays if the request is refused, when net/http reads what is left.
+func limitBodyTime(w http.ResponseWriter, o *HandlerOptions) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(o.BodyTimeout)) // unsupported: the server's own limits hold
+}
+
 // readBody reads a request's body into a buffer of its own, which is not used
 // again: what is parsed from it may be kept by who handles it.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *refusal) {
+func readBody(w http.ResponseWriter, r *http.Request, o *HandlerOptions) ([]byte, *refusal) {
+	limit := o.MaxBody
 	tooLarge := func() *refusal {
 		return refused(http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest, "body over the limit of %d bytes", limit)
 	}
 	if r.ContentLength > limit {
 		return nil, tooLarge()
 	}
-	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(bodyTime)) // unsupported: the server's own limits hold
 	body, err := readAll(r.Body, r.ContentLength, limit)
-	_ = rc.SetReadDeadline(time.Time{})
 	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, refused(http.StatusRequestTimeout, jsonrpc.CodeInvalidRequest, "the body took longer than %v to arrive", o.BodyTimeout)
 	case err != nil:
 		return nil, refused(http.StatusBadRequest, jsonrpc.CodeParse, "the body could not be read: %v", err)
 	case int64(len(body)) > limit:
 		return nil, tooLarge()
 	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // of the wait for the client to leave there is none
 	return body, nil
 }
 

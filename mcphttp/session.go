@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -18,8 +19,10 @@ const (
 	// maxRunning is how many requests of one session may be in the works,
 	// as on a stdio connection.
 	maxRunning = 1024
-	// Streams whose request is answered can be resumed for a while.
+	// Streams whose request is answered can be resumed for a while, some of
+	// each session and so many bytes in all.
 	maxDoneStreams = 8
+	maxDoneBytes   = 256 << 20
 	doneStreamTime = time.Minute
 )
 
@@ -32,6 +35,7 @@ type serverSession struct {
 	version   mcp.Version   // set before the session is registered
 	standing  *sseStream    // what belongs to no request; GET reads it
 	notes     chan struct{} // one slot: taken while a notification is handled
+	kept      *atomic.Int64 // bytes of done streams in all sessions
 
 	mu       sync.Mutex // guards the fields below
 	closed   bool
@@ -61,12 +65,14 @@ type askReply struct {
 
 type doneStream struct {
 	prefix string
+	size   int64
 	at     time.Time
 }
 
-func newServerSession(principal string, o *HandlerOptions) *serverSession {
+func newServerSession(principal string, kept *atomic.Int64, o *HandlerOptions) *serverSession {
 	s := &serverSession{
 		principal: principal,
+		kept:      kept,
 		standing:  newSSEStream(o.QueueMessages, o.QueueBytes),
 		notes:     make(chan struct{}, 1),
 		running:   make(map[*serverCall]struct{}),
@@ -150,6 +156,7 @@ func (s *serverSession) close() {
 	s.running = make(map[*serverCall]struct{})
 	asked := s.asked
 	s.asked = make(map[int64]chan askReply)
+	s.expireLocked(0)
 	s.mu.Unlock()
 	s.public.Close()
 	for c := range running {
@@ -184,14 +191,26 @@ func (s *serverSession) finished(stream *sseStream) {
 	if !s.version.HasPriming() {
 		return
 	}
+	size := stream.size()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.done = append(s.done, doneStream{stream.prefix, time.Now()})
-	s.expireLocked()
+	if s.closed {
+		return
+	}
+	if s.kept.Add(size) > maxDoneBytes {
+		s.kept.Add(-size)
+		delete(s.streams, stream.prefix)
+		return
+	}
+	s.done = append(s.done, doneStream{stream.prefix, size, time.Now()})
+	s.expireLocked(maxDoneStreams)
 }
 
-func (s *serverSession) expireLocked() {
-	for len(s.done) > 0 && (len(s.done) > maxDoneStreams || time.Since(s.done[0].at) > doneStreamTime) {
+// expireLocked forgets the oldest done streams, down to a number, and those that
+// are too old to resume.
+func (s *serverSession) expireLocked(most int) {
+	for len(s.done) > 0 && (len(s.done) > most || time.Since(s.done[0].at) > doneStreamTime) {
+		s.kept.Add(-s.done[0].size)
 		delete(s.streams, s.done[0].prefix)
 		s.done = s.done[1:]
 	}
@@ -208,7 +227,7 @@ func (s *serverSession) resume(eventID string) (*sseStream, uint64, bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.expireLocked()
+	s.expireLocked(maxDoneStreams)
 	stream := s.streams[prefix]
 	return stream, number, stream != nil
 }
@@ -217,7 +236,7 @@ func (s *serverSession) resume(eventID string) (*sseStream, uint64, bool) {
 func (s *serverSession) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.expireLocked()
+	s.expireLocked(maxDoneStreams)
 }
 
 // answered hands the client's answer to the request that waits for it.

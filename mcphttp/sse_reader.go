@@ -12,13 +12,19 @@ import (
 
 // event is one server-sent event.
 type event struct {
-	data  []byte // lines joined by LF; the receiver's
-	id    string // the last id seen on the stream, this event's included
-	retry time.Duration
+	data  []byte        // lines joined by LF; the receiver's
+	other bool          // its type is not that of messages
+	id    string        // the last id seen on the stream, this event's included
+	retry time.Duration // likewise the last; 0: none
 }
 
 // errEventSize is for an event that does not end within the limit.
 var errEventSize = errors.New("an event of the stream is larger than the limit")
+
+const (
+	maxEventID = 4 << 10   // longer ids are taken as none
+	maxRetry   = time.Hour // longer times are taken as this
+)
 
 // eventReader reads a stream of server-sent events (WHATWG HTML, section 9.2).
 // It is our own because the message in an event must stay bytes that are copied
@@ -26,72 +32,104 @@ var errEventSize = errors.New("an event of the stream is larger than the limit")
 // and because an endless event must be cut off while it is read.
 type eventReader struct {
 	r       *bufio.Reader
-	limit   int
+	limit   int // of the bytes in one event, and in one line
 	begun   bool
+	afterCR bool
 	id      string
 	retry   time.Duration
-	afterCR bool
 }
 
-func newEventReader(r io.Reader, limit int) *eventReader {
-	return &eventReader{r: bufio.NewReaderSize(r, 32<<10), limit: limit}
+func newEventReader(limit int) *eventReader {
+	return &eventReader{r: bufio.NewReaderSize(nil, 32<<10), limit: limit}
+}
+
+// reset prepares for another stream, which goes on from an id.
+func (e *eventReader) reset(r io.Reader, id string, retry time.Duration) {
+	e.r.Reset(r)
+	e.begun, e.afterCR, e.id, e.retry = false, false, id, retry
 }
 
 // next returns the next event that has data, or an id and nothing else. io.EOF is
 // the end of the stream; an event that the end cuts off is dropped, as the
-// standard says.
+// standard says, with its id.
 func (e *eventReader) next() (event, error) {
-	var data []byte
-	lines, touched := 0, false
-	size := 0
+	ev := event{id: e.id, retry: e.retry}
+	size, lines, touched := 0, 0, false
 	for {
-		line, err := e.line(e.limit - size)
+		line, owned, err := e.line(e.limit - size)
 		if err != nil {
 			return event{}, err
 		}
-		size += len(line)
 		if len(line) == 0 {
 			if lines > 0 || touched {
-				return event{data: data, id: e.id, retry: e.retry}, nil
+				e.id, e.retry = ev.id, ev.retry
+				return ev, nil
 			}
-			size = 0
+			e.retry = ev.retry
+			size, ev.other = 0, false
 			continue
 		}
 		name, value, _ := bytes.Cut(line, []byte{':'})
 		value = bytes.TrimPrefix(value, []byte{' '})
 		switch string(name) {
 		case "data":
-			if lines > 0 {
-				data = append(data, '\n')
+			switch {
+			case lines > 0:
+				ev.data = append(append(ev.data, '\n'), value...)
+			case owned:
+				ev.data = value
+			default:
+				ev.data = bytes.Clone(value)
 			}
-			data = append(data, value...)
 			lines++
+		case "event":
+			ev.other = len(value) > 0 && string(value) != "message"
 		case "id":
 			if bytes.IndexByte(value, 0) < 0 {
-				e.id, touched = string(value), true
+				ev.id, touched = resumableID(value), true
 			}
 		case "retry":
-			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
-				e.retry = time.Duration(ms) * time.Millisecond
+			if ms, err := strconv.ParseUint(string(value), 10, 64); err == nil && value[0] != '+' {
+				ev.retry = time.Duration(min(ms, uint64(maxRetry/time.Millisecond))) * time.Millisecond
 			}
+		case "":
+			continue // a comment
 		}
+		size += len(line)
 	}
 }
 
+// resumableID returns an id as it goes into a Last-Event-ID field; "" for one
+// that cannot.
+func resumableID(id []byte) string {
+	if len(id) > maxEventID {
+		return ""
+	}
+	for _, c := range id {
+		if c < ' ' && c != '\t' || c == 0x7f {
+			return ""
+		}
+	}
+	return string(id)
+}
+
 // line returns the next line without its end, which may be LF, CR or CRLF. The
-// bytes are good until the next call. A line over the limit is an error.
-func (e *eventReader) line(limit int) ([]byte, error) {
+// bytes are good until the next call, or the caller's if they are owned. A line
+// over the limit is an error.
+func (e *eventReader) line(limit int) (line []byte, owned bool, err error) {
 	if !e.begun {
 		e.begun = true
 		if bom, err := e.r.Peek(3); err == nil && string(bom) == "\xEF\xBB\xBF" {
 			_, _ = e.r.Discard(3) // they were peeked
 		}
 	}
-	var long []byte // what did not fit the reader's buffer
+	var parts [][]byte // of a line that did not fit the reader's buffer
+	before := 0        // bytes in parts
+	seen := 0          // bytes in the buffer that have no line end
 	for {
-		chunk, err := e.peek()
+		chunk, err := e.peek(seen + 1)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if e.afterCR {
 			e.afterCR = false
@@ -100,38 +138,50 @@ func (e *eventReader) line(limit int) ([]byte, error) {
 				continue
 			}
 		}
-		i := bytes.IndexByte(chunk, '\n')
-		if j := bytes.IndexByte(chunk[:max(i, 0)], '\r'); i < 0 || j >= 0 {
-			if i < 0 {
-				j = bytes.IndexByte(chunk, '\r')
+		end := lineEnd(chunk[seen:])
+		if end >= 0 {
+			end += seen
+			seen = end
+		} else {
+			seen = len(chunk)
+		}
+		if before+seen > limit {
+			return nil, false, fmt.Errorf("%w of %d bytes", errEventSize, e.limit)
+		}
+		switch {
+		case end >= 0:
+			e.afterCR = chunk[end] == '\r'
+			line = chunk[:end]
+			if parts != nil {
+				line = bytes.Join(append(parts, line), nil)
 			}
-			i = j
+			_, _ = e.r.Discard(end + 1) // keeps the bytes until the next read
+			return line, parts != nil, nil
+		case seen == e.r.Size():
+			parts = append(parts, bytes.Clone(chunk))
+			before += seen
+			_, _ = e.r.Discard(seen)
+			seen = 0
 		}
-		if i < 0 {
-			if len(long)+len(chunk) > limit {
-				return nil, fmt.Errorf("%w of %d bytes", errEventSize, e.limit)
-			}
-			long = append(long, chunk...)
-			_, _ = e.r.Discard(len(chunk))
-			continue
-		}
-		if len(long)+i > limit {
-			return nil, fmt.Errorf("%w of %d bytes", errEventSize, e.limit)
-		}
-		e.afterCR = chunk[i] == '\r'
-		line := chunk[:i]
-		if long != nil {
-			line = append(long, line...)
-		}
-		_, _ = e.r.Discard(i + 1) // keeps the bytes until the next read
-		return line, nil
 	}
 }
 
-// peek returns what is buffered, reading if nothing is.
-func (e *eventReader) peek() ([]byte, error) {
-	if e.r.Buffered() == 0 {
-		if _, err := e.r.Peek(1); err != nil {
+// lineEnd returns the position of the first LF or CR, -1 if there is none.
+func lineEnd(b []byte) int {
+	lf := bytes.IndexByte(b, '\n')
+	if lf >= 0 {
+		b = b[:lf]
+	}
+	if cr := bytes.IndexByte(b, '\r'); cr >= 0 {
+		return cr
+	}
+	return lf
+}
+
+// peek returns what is buffered, reading if that is less than n bytes.
+func (e *eventReader) peek(n int) ([]byte, error) {
+	if e.r.Buffered() < n {
+		if _, err := e.r.Peek(n); err != nil {
 			return nil, err
 		}
 	}

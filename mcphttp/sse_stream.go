@@ -11,10 +11,12 @@ import (
 )
 
 // What a stream keeps for a client that is not there: to read it later, or to
-// resume behind an event that was sent but may not have arrived.
+// resume behind an event that was sent but may not have arrived. It is never more
+// than half of what may wait for a writer, so that a client that comes back has
+// time to read it.
 const (
-	maxKeptEvents = 1024
-	maxKeptBytes  = 4 << 20
+	maxKeptEvents = 512
+	maxKeptBytes  = 1 << 20
 )
 
 var (
@@ -33,8 +35,9 @@ type sseEvent struct {
 // that never makes them wait. An sseWriter takes from it for one HTTP response
 // at a time.
 type sseStream struct {
-	maxEvents, maxBytes int         // what may wait while a writer is at work
-	lost                func(int64) // told of requests of ours that were dropped unsent; may be nil
+	maxEvents, maxBytes   int         // what may wait while a writer is at work
+	keepEvents, keepBytes int         // what is kept for a client that may come back
+	lost                  func(int64) // told of requests of ours that were dropped unsent; may be nil
 
 	mu        sync.Mutex // guards the fields below
 	prefix    string     // of event ids; "": events have none and are not kept once sent
@@ -51,7 +54,11 @@ type sseStream struct {
 }
 
 func newSSEStream(maxEvents, maxBytes int) *sseStream {
-	return &sseStream{maxEvents: maxEvents, maxBytes: maxBytes, first: 1, next: 1}
+	return &sseStream{
+		maxEvents: maxEvents, maxBytes: maxBytes,
+		keepEvents: min(maxKeptEvents, maxEvents/2), keepBytes: min(maxKeptBytes, maxBytes/2),
+		first: 1, next: 1,
+	}
 }
 
 // resumable makes the stream keep what it sent, and gives its events ids that
@@ -147,14 +154,15 @@ func (s *sseStream) overfullLocked() bool {
 // trimLocked forgets events beyond what may be kept, the oldest first, but never
 // the newest one. It returns our requests among those that were never sent.
 func (s *sseStream) trimLocked() (dropped []int64) {
-	for s.first < s.next && (s.prefix == "" || int(s.next-s.first) > maxKeptEvents || s.sentBytes > maxKeptBytes) {
+	for s.first < s.next && (s.prefix == "" ||
+		len(s.events) > 1 && (int(s.next-s.first) > s.keepEvents || s.sentBytes > s.keepBytes)) {
 		s.sentBytes -= len(s.events[0].data)
 		s.shiftLocked()
 	}
 	if s.writer != nil {
 		return nil
 	}
-	for len(s.events) > 1 && (len(s.events) > maxKeptEvents || s.sentBytes+s.waitBytes > maxKeptBytes) {
+	for len(s.events) > 1 && (len(s.events) > s.keepEvents || s.sentBytes+s.waitBytes > s.keepBytes) {
 		if s.first < s.next {
 			s.sentBytes -= len(s.events[0].data)
 		} else {
@@ -173,6 +181,13 @@ func (s *sseStream) shiftLocked() {
 	s.events[0] = sseEvent{}
 	s.events = s.events[1:]
 	s.first++
+}
+
+// size returns how many bytes the stream keeps.
+func (s *sseStream) size() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int64(s.sentBytes + s.waitBytes)
 }
 
 func (s *sseStream) report(dropped []int64) {

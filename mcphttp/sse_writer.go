@@ -28,9 +28,10 @@ type sseWriter struct {
 	prefix string        // of event ids; set by attach, as is number
 	number uint64        // of the next event
 
-	mu      sync.Mutex // guards the fields below and the setting of deadlines
-	stopped error      // why quit is closed
-	aborted bool
+	mu       sync.Mutex // guards the fields below and the setting of deadlines
+	stopped  error      // why quit is closed
+	aborted  bool
+	finished bool // run has ended: the response is no longer to be touched
 }
 
 func newSSEWriter(w http.ResponseWriter, r *http.Request, s *sseStream, o *HandlerOptions) *sseWriter {
@@ -68,7 +69,7 @@ func (w *sseWriter) stop(cause error, now bool) {
 		w.stopped = cause
 		close(w.quit)
 	}
-	if now {
+	if now && !w.finished {
 		w.aborted = true
 		_ = w.control.SetWriteDeadline(time.Unix(1, 0)) // unsupported: the write ends with its connection
 	}
@@ -91,12 +92,12 @@ func (w *sseWriter) run() error {
 	err := w.loop()
 	if err != nil {
 		w.stream.detach(w, err)
-	} else {
-		w.mu.Lock()
-		if !w.aborted {
-			_ = w.control.SetWriteDeadline(time.Time{}) // the connection may have more requests to carry
-		}
-		w.mu.Unlock()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.finished = true
+	if !w.aborted && err == nil {
+		_ = w.control.SetWriteDeadline(time.Time{}) // the connection may have more requests to carry
 	}
 	return err
 }

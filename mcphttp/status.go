@@ -1,11 +1,11 @@
 package mcphttp
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/mcp-roster/roster/jsonrpc"
@@ -20,7 +20,12 @@ type StatusError struct {
 	Body        []byte // its first 512 bytes
 	// Challenge is the WWW-Authenticate field of a 401 or 403.
 	Challenge string
-	rpc       *jsonrpc.Error
+	// Location is where a redirect that was not followed leads to, without user
+	// and query.
+	Location string
+
+	rpc        *jsonrpc.Error
+	identified bool // rpc came under an id that may be ours
 }
 
 const bodyHead = 512
@@ -33,8 +38,14 @@ func (e *StatusError) Error() string {
 	if e.rpc != nil {
 		return text + ": " + e.rpc.Error()
 	}
+	if e.Location != "" {
+		return text + " to " + e.Location + ", which is not followed"
+	}
 	if e.Status < 300 || len(e.Body) > 0 {
 		text += fmt.Sprintf(", content type %q", e.ContentType)
+	}
+	if e.Status < 300 && len(e.Body) == 0 {
+		text += ", empty body"
 	}
 	if len(e.Body) > 0 {
 		text += fmt.Sprintf(", body begins %q", head(e.Body, 80))
@@ -65,34 +76,39 @@ func statusError(resp *http.Response) *StatusError {
 		Status:      resp.StatusCode,
 		ContentType: resp.Header.Get("Content-Type"),
 		Challenge:   resp.Header.Get("Www-Authenticate"),
+		Location:    location(resp),
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	e.Body = head(body, bodyHead)
-	if err == nil {
-		if m, err := jsonrpc.Parse(body); err == nil && m.Error != nil {
-			e.rpc = m.Error
-		}
+	if err != nil {
+		return e
+	}
+	if m, err := jsonrpc.Parse(body); err == nil && m.Error != nil {
+		_, e.identified = m.ID.Int() // ours are integers
+		e.rpc = m.Error
 	}
 	return e
 }
 
-// expired reports whether a failure says that the session it was sent in is
-// gone. Servers should say so by 404; some say it by 400 and in words.
-func (e *StatusError) expired() bool {
-	if e.Status == http.StatusNotFound {
-		return true
+// location returns where a response redirects to, without what may be secret.
+func location(resp *http.Response) string {
+	if resp.StatusCode < 300 || resp.StatusCode > 399 || resp.Request == nil {
+		return ""
 	}
-	return e.Status == http.StatusBadRequest && e.rpc != nil && e.rpc.Code == -32000 &&
-		strings.Contains(strings.ToLower(e.rpc.Message), "session")
-}
-
-func isExpired(err error) bool {
-	e, ok := errors.AsType[*StatusError](err)
-	return ok && e.expired()
+	to, err := resp.Request.URL.Parse(resp.Header.Get("Location"))
+	if err != nil {
+		return ""
+	}
+	plain := url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path}
+	return plain.String()
 }
 
 // mediaType returns a content type without parameters, in lower case.
 func mediaType(contentType string) string {
+	switch contentType {
+	case "", "application/json", "text/event-stream":
+		return contentType
+	}
 	t, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
 		t, _, _ = strings.Cut(contentType, ";")

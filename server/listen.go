@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -24,6 +25,11 @@ type listener struct {
 	told   [len(mcp.Kinds)]uint64 // fingerprints of what the client knows of
 	signal chan struct{}          // one slot
 	stop   func()
+
+	// updates are those of watched resources, told by updated as they come; nil
+	// if none are watched.
+	updates *updates
+	updated func(ctx context.Context, params jsontext.Value) error
 }
 
 // newListener starts to watch: changes from now on are told.
@@ -48,6 +54,9 @@ func (l *listener) run(ctx context.Context, ended <-chan struct{}) (closing bool
 	for {
 		select {
 		case <-l.signal:
+		case <-l.updates.ready():
+			l.tellUpdates(ctx)
+			continue
 		case <-ctx.Done():
 			return false
 		case <-ended:
@@ -85,6 +94,19 @@ func (l *listener) settle(ctx context.Context) {
 	}
 }
 
+// tellUpdates sends what is known of watched resources.
+func (l *listener) tellUpdates(ctx context.Context) {
+	for _, params := range l.updates.take() {
+		bounded, cancel := context.WithTimeout(ctx, notifyTime)
+		err := l.updated(bounded, params)
+		cancel()
+		if err != nil {
+			l.server.opts.Logger.Debug("client not told of a resource", "err", err)
+			return
+		}
+	}
+}
+
 // tell sends one notification for each kind whose list has changed, kinds that
 // share a notification together.
 func (l *listener) tell(ctx context.Context) error {
@@ -113,17 +135,20 @@ func (l *listener) tell(ctx context.Context) error {
 // for, and returns when the server or the wire closes (2026-07-28, basic/patterns/
 // subscriptions).
 func (s *Server) listen(ctx context.Context, r *Request) (jsontext.Value, error) {
-	kinds, honoured, err := readFilter(r.Params.Get("notifications"))
+	f, err := readFilter(r.Params.Get("notifications"))
 	if err != nil {
 		return nil, err
 	}
 	meta := subscriptionMeta(r.ID)
-	l := s.newListener(r.Caller.Version, kinds, func(ctx context.Context, k mcp.Kind) error {
+	updates := newUpdates(maxUpdates)
+	stop := s.watchAll(ctx, r, &f, updates)
+	defer stop()
+	l := s.newListener(r.Caller.Version, f.kinds, func(ctx context.Context, k mcp.Kind) error {
 		return r.Peer.Notify(ctx, k.ChangedMethod(), append(append([]byte(`{"_meta":`), meta...), '}'))
 	})
 	ack := append([]byte(`{"_meta":`), meta...)
 	ack = append(ack, `,"notifications":`...)
-	ack = append(append(ack, honoured...), '}')
+	ack = append(f.append(ack), '}')
 	if err := r.Peer.Notify(ctx, mcp.MethodAcknowledged, ack); err != nil {
 		l.stop()
 		return nil, err
@@ -131,6 +156,14 @@ func (s *Server) listen(ctx context.Context, r *Request) (jsontext.Value, error)
 	var ended <-chan struct{}
 	if r.Session != nil {
 		ended = r.Session.Done()
+	}
+	l.updates = updates
+	l.updated = func(ctx context.Context, params jsontext.Value) error {
+		tagged, err := tag(params, r.ID)
+		if err != nil {
+			return err
+		}
+		return r.Peer.Notify(ctx, mcp.MethodUpdated, tagged)
 	}
 	if !l.run(ctx, ended) && (ctx.Err() == nil || errors.Is(context.Cause(ctx), jsonrpc.ErrCanceled)) {
 		return nil, jsonrpc.ErrCanceled // the client has ended it, or is gone
@@ -154,35 +187,74 @@ func subscriptionMeta(id jsonrpc.ID) jsontext.Value {
 	return append(append([]byte(`{"`+mcp.MetaSubscriptionID+`":`), id.Raw()...), '}')
 }
 
-// readFilter returns the kinds that a filter asks for, and the part of it that
-// is honoured here.
-func readFilter(raw jsontext.Value) ([]mcp.Kind, jsontext.Value, error) {
-	filter, err := jsonrpc.ParseObject(raw)
-	if err != nil {
-		return nil, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.notifications: %v", err)
-	}
-	var kinds []mcp.Kind
-	honoured := []byte{'{'}
-	seen := ""
-	for _, k := range mcp.Kinds {
-		v := filter.Get(k.Filter())
-		switch {
-		case v == nil || v.Kind() == 'f':
-			continue
-		case v.Kind() != 't':
-			return nil, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.notifications.%s must be true or false", k.Filter())
-		}
-		kinds = append(kinds, k)
-		if k.Filter() == seen {
-			continue
-		}
-		if seen != "" {
-			honoured = append(honoured, ',')
-		}
-		seen = k.Filter()
-		honoured = append(honoured, '"')
-		honoured = append(honoured, seen...)
-		honoured = append(honoured, `":true`...)
-	}
-	return kinds, append(honoured, '}'), nil
+// filter is what a subscriptions/listen request asks for, and after watchAll what
+// is honoured of it.
+type filter struct {
+	kinds []mcp.Kind
+	uris  []string
 }
+
+func readFilter(raw jsontext.Value) (filter, error) {
+	var f filter
+	obj, err := jsonrpc.ParseObject(raw)
+	if err != nil {
+		return f, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.notifications: %v", err)
+	}
+	for _, k := range mcp.Kinds {
+		switch v := obj.Get(k.Filter()); {
+		case v == nil || v.Kind() == 'f':
+		case v.Kind() == 't':
+			f.kinds = append(f.kinds, k)
+		default:
+			return f, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.notifications.%s must be true or false", k.Filter())
+		}
+	}
+	if v := obj.Get(resourceFilter); v != nil {
+		items, err := jsonrpc.Elements(v)
+		if err != nil || len(items) > maxWatched {
+			return f, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.notifications.%s must be an array of at most %d URIs", resourceFilter, maxWatched)
+		}
+		for _, item := range items {
+			uri, ok := jsonrpc.Text(item)
+			if !ok {
+				return f, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.notifications.%s must have strings", resourceFilter)
+			}
+			if !slices.Contains(f.uris, uri) {
+				f.uris = append(f.uris, uri)
+			}
+		}
+	}
+	return f, nil
+}
+
+// append writes the filter as an object.
+func (f *filter) append(dst []byte) []byte {
+	dst = append(dst, '{')
+	before := ""
+	for _, k := range f.kinds {
+		if k.Filter() == before { // resources and templates share one
+			continue
+		}
+		if before != "" {
+			dst = append(dst, ',')
+		}
+		before = k.Filter()
+		dst = append(append(append(dst, '"'), before...), `":true`...)
+	}
+	if len(f.uris) > 0 {
+		if before != "" {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `"`+resourceFilter+`":[`...)
+		for i, uri := range f.uris {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = jsonrpc.AppendString(dst, uri)
+		}
+		dst = append(dst, ']')
+	}
+	return append(dst, '}')
+}
+
+const resourceFilter = "resourceSubscriptions"

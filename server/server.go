@@ -25,7 +25,8 @@ type Options struct {
 // a Source. It is a jsonrpc.Handler, for the wires to call.
 type Server struct {
 	source Source
-	params ParamSource // source, if it is one
+	params ParamSource     // source, if it is one
+	watch  ResourceWatcher // likewise
 	opts   Options
 
 	closing   chan struct{}
@@ -44,7 +45,8 @@ func New(source Source, opts Options) *Server {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	params, _ := source.(ParamSource)
-	return &Server{source: source, params: params, opts: opts, closing: make(chan struct{})}
+	watch, _ := source.(ResourceWatcher)
+	return &Server{source: source, params: params, watch: watch, opts: opts, closing: make(chan struct{})}
 }
 
 // Close ends all subscriptions in the orderly way: each client is told and its
@@ -72,6 +74,8 @@ var methods = map[string]method{
 	mcp.MethodPromptsGet:    {(*Server).do, (*Server).do},
 	mcp.MethodResourcesRead: {(*Server).do, (*Server).do},
 	mcp.MethodComplete:      {(*Server).do, (*Server).do},
+	mcp.MethodSubscribe:     {session: (*Server).subscribe},
+	mcp.MethodUnsubscribe:   {session: (*Server).unsubscribe},
 }
 
 // Handle answers one request; see jsonrpc.Handler.

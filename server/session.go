@@ -16,9 +16,14 @@ var logLevels = []string{"debug", "info", "notice", "warning", "error", "critica
 
 // session is what a client said of itself in initialize, and since.
 type session struct {
+	updates *updates // of watched resources
+
 	mu     sync.Mutex // guards the fields below
 	caller mcp.Caller
-	told   bool // notifications/initialized came: the client may be told things
+	told   bool // the client is being told things
+	// watched has, by URI as the client spells it, what ends a subscription.
+	watched map[string]func()
+	ended   bool
 }
 
 func (s *session) callerNow() mcp.Caller {
@@ -38,7 +43,10 @@ func (s *Server) initialize(r *Request) (jsontext.Value, error) {
 		Info:         r.Params.Get("clientInfo"),
 		Capabilities: r.Params.Get("capabilities"),
 	}
-	r.Session.SetValue(&session{caller: caller})
+	if old, ok := r.Session.Value().(*session); ok {
+		old.end() // the client begins anew
+	}
+	r.Session.SetValue(&session{caller: caller, updates: newUpdates(maxUpdates), watched: make(map[string]func())})
 	info := s.source.Info()
 	out := []byte(`{"protocolVersion":"`)
 	out = append(out, caller.Version...)
@@ -63,6 +71,12 @@ func (s *Server) notification(ctx context.Context, r *Request) {
 	if !ok {
 		return
 	}
+	s.tellSession(ctx, r.Session, state)
+}
+
+// tellSession begins to tell a session's client what it is to be told, if that has
+// not begun.
+func (s *Server) tellSession(ctx context.Context, sess *jsonrpc.Session, state *session) {
 	state.mu.Lock()
 	again := state.told
 	state.told = true
@@ -71,10 +85,17 @@ func (s *Server) notification(ctx context.Context, r *Request) {
 		return
 	}
 	l := s.newListener(state.callerNow().Version, mcp.Kinds[:], func(ctx context.Context, k mcp.Kind) error {
-		return r.Session.Peer.Notify(ctx, k.ChangedMethod(), nil)
+		return sess.Peer.Notify(ctx, k.ChangedMethod(), nil)
 	})
+	l.updates = state.updates
+	l.updated = func(ctx context.Context, params jsontext.Value) error {
+		return sess.Peer.Notify(ctx, mcp.MethodUpdated, params)
+	}
 	ctx = context.WithoutCancel(ctx)
-	go l.run(ctx, r.Session.Done()) // ends with the session or the server
+	go func() { // ends with the session or the server
+		l.run(ctx, sess.Done())
+		state.end()
+	}()
 }
 
 // setLevel sets the least severity of log messages that the session wants.
@@ -87,6 +108,9 @@ func (s *Server) setLevel(_ context.Context, r *Request) (jsontext.Value, error)
 		state.mu.Lock()
 		state.caller.LogLevel = level
 		state.mu.Unlock()
+	}
+	if logs, ok := s.source.(LogSource); ok {
+		logs.SetLevel(level)
 	}
 	return jsontext.Value("{}"), nil
 }

@@ -62,3 +62,18 @@ type Request struct {
 	// Caller is who asks, whichever way its version has of saying so.
 	Caller mcp.Caller
 }
+
+// ResourceWatcher is a Source that tells of changes to what resources hold. The
+// server then answers resources/subscribe, and takes resourceSubscriptions in
+// subscriptions/listen.
+type ResourceWatcher interface {
+	// WatchResource has updated called, with the params of the notification,
+	// each time the resource changes, until stop is called. updated does not
+	// block. That a resource cannot be watched is an error.
+	WatchResource(ctx context.Context, req *Request, uri string, updated func(params jsontext.Value)) (stop func(), err error)
+}
+
+// LogSource is a Source that sends log messages. It is told of the levels that
+// sessions ask for by logging/setLevel; a stateless request has its own in
+// Caller.LogLevel.
+type LogSource interface{ SetLevel(level string) }

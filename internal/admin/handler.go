@@ -10,7 +10,9 @@ import (
 //	/livez               200 as long as the process answers
 //	/readyz              200 once lists are complete or waited for long enough, else 503
 //	/healthz, /health    200 with the state of the whole, 503 while starting
-//	/status              everything, as JSON
+//	/status              everything but the items, as JSON
+//	/items               whose each listed item is, as JSON; see Items. With
+//	                     ?name=NAME only those of that name
 func (s *Source) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -33,13 +35,16 @@ func (s *Source) Register(mux *http.ServeMux) {
 	}
 	mux.HandleFunc("GET /healthz", health)
 	mux.HandleFunc("GET /health", health)
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "no-store")
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		_ = enc.Encode(s.Status()) // the client may be gone
-	})
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { object(w, s.Status()) })
+	mux.HandleFunc("GET /items", func(w http.ResponseWriter, r *http.Request) { object(w, s.Items(r.FormValue("name"))) })
+}
+
+func object(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	_ = enc.Encode(v) // the client may be gone
 }
 
 func text(w http.ResponseWriter, code int, body string) {

@@ -36,6 +36,9 @@ type Options struct {
 	Config   *config.Config
 	Problems []config.Problem
 	Files    []string
+	// Hosts are values of the Host header field that are answered beside those
+	// of loopback; see mcphttp.Guard.
+	Hosts []string
 	// Version is this program's.
 	Version string
 	// Logger gets everything. nil: nothing.
@@ -49,6 +52,7 @@ type App struct {
 	store   *state.Store
 	catalog *catalog.Catalog
 	servers *upstream.Set
+	gateway *gateway.Source
 	server  *server.Server
 	status  *admin.Source
 	started chan struct{} // closed by Close, ends the wait for a start
@@ -95,9 +99,17 @@ func Start(ctx context.Context, opts Options) (*App, error) {
 		Implementation: info, Logger: a.log,
 	})
 	a.servers = upstream.NewSet()
-	a.server = server.New(gateway.New(a.catalog, a.servers, gateway.Options{
-		Implementation: info, Instructions: a.instructions,
-	}), server.Options{Logger: a.log})
+	key, err := store.Key()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("key for requestState: %w", err), store.Close())
+	}
+	a.gateway, err = gateway.New(a.catalog, a.servers, gateway.Options{
+		Implementation: info, Instructions: a.instructions, Key: key,
+	})
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	a.server = server.New(a.gateway, server.Options{Logger: a.log})
 	a.status = a.source()
 	ctx, a.cancel = context.WithCancel(ctx)
 	if err := a.servers.Apply(ctx, a.upstreams(info)); err != nil {
@@ -155,13 +167,12 @@ func (a *App) Listen(ctx context.Context, address string) error {
 		}
 		return fmt.Errorf("cannot listen: %w", err)
 	}
-	a.handler = mcphttp.NewHandler(a.server, mcphttp.HandlerOptions{Logger: a.log})
+	a.handler = mcphttp.NewHandler(a.server, mcphttp.HandlerOptions{AllowedHosts: a.opts.Hosts, Logger: a.log})
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", a.handler)
 	routes := http.NewServeMux()
 	a.status.Register(routes)
-	guard := new(mcphttp.Guard)
-	mux.Handle("/", guard.Wrap(routes))
+	mux.Handle("/", a.handler.Guard().Wrap(routes))
 	a.http = &http.Server{
 		Handler: mux, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
@@ -203,6 +214,7 @@ func (a *App) Close() error {
 		cancel()
 		a.serving.Wait()
 	}
+	a.gateway.Close()
 	a.cancel()
 	a.servers.Close()
 	return errors.Join(append(errs, a.store.Close())...)

@@ -17,6 +17,10 @@ import (
 	"github.com/mcp-roster/roster/stdio"
 )
 
+// capabilities are what a shared server with sessions is told that its clients
+// can be asked; whether the client of a call can is seen when it is asked.
+const capabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{}}`
+
 // upstreams makes a server for each that is configured and not disabled.
 func (a *App) upstreams(info jsontext.Value) []*upstream.Server {
 	var out []*upstream.Server
@@ -33,11 +37,17 @@ func (a *App) upstream(s config.Server, info jsontext.Value) *upstream.Server {
 	key := s.Key()
 	return upstream.New(upstream.Options{
 		Name: s.Name, Dial: a.dial(s), HTTP: s.Transport != config.Stdio, Info: info,
+		Capabilities:   jsontext.Value(capabilities),
 		ConnectTimeout: s.ConnectTimeout, RequestTimeout: s.Timeout,
 		StartWait: a.opts.Config.Roster.StartupWait,
 		Known:     upstream.Known{Server: a.remembered(s.Name, key)},
 		Logger:    log,
 		Hooks: upstream.Hooks{
+			Notification: func(m *jsonrpc.Message) {
+				if m.Method == mcp.MethodUpdated {
+					a.gateway.Updated(s.Name, m.Params)
+				}
+			},
 			Lists: func(l upstream.Lists) { a.listed(s.Name, key, l) },
 			State: func(st upstream.Status) { a.stateChanged(log, st) },
 		},

@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/mcp-roster/roster/internal/state"
@@ -12,29 +14,53 @@ const gap = 1 << 32
 
 // arrange gives each configured server a place, in the order of the
 // configuration. Servers that had one keep it, also while they are gone, and new
-// ones come where the configuration has them. Only if servers that had places
-// have changed their order, or no room is left, are all places given anew: that
-// is a new epoch.
+// ones come where the configuration has them. Only if there is no order yet, if
+// servers that had places have changed their order, or if no room is left, are
+// all places given anew: that is a new epoch. It takes time in proportion to the
+// servers, and for each new one to all of them.
 func arrange(x state.Index, configured []string) state.Index {
-	if inOrder(x.Places, configured) {
-		if places, ok := insert(x.Places, configured); ok {
+	at := positions(x.Places)
+	if x.Epoch != 0 && growing(x.Places) && inOrder(at, configured) {
+		if places, ok := insert(x.Places, at, configured); ok {
 			x.Places = places
 			return x
 		}
 	}
-	return state.Index{Epoch: x.Epoch + 1, Ordinals: x.Ordinals, Places: renumber(x.Places, configured)}
+	x.Epoch, x.Places = newEpoch(), renumber(x.Places, configured)
+	return x
 }
 
-func indexOf(places []state.Place, name string) int {
-	return slices.IndexFunc(places, func(p state.Place) bool { return p.Server == name })
+// newEpoch returns an epoch that no other order has.
+func newEpoch() uint64 { return 1 + rand.Uint64N(math.MaxUint64) }
+
+// positions says where in places each server stands.
+func positions(places []state.Place) map[string]int {
+	at := make(map[string]int, len(places))
+	for i, p := range places {
+		at[p.Server] = i
+	}
+	return at
+}
+
+// growing reports whether places are what this package made: whatever wrote a
+// file, a damaged order is not built upon.
+func growing(places []state.Place) bool {
+	last := uint64(0)
+	for _, p := range places {
+		if p.At <= last || p.At > math.MaxUint64-2*gap {
+			return false
+		}
+		last = p.At
+	}
+	return len(positions(places)) == len(places)
 }
 
 // inOrder reports whether the configured servers that have places stand in the
 // configuration's order.
-func inOrder(places []state.Place, configured []string) bool {
+func inOrder(at map[string]int, configured []string) bool {
 	last := -1
 	for _, name := range configured {
-		if i := indexOf(places, name); i >= 0 {
+		if i, ok := at[name]; ok {
 			if i < last {
 				return false
 			}
@@ -46,27 +72,28 @@ func inOrder(places []state.Place, configured []string) bool {
 
 // insert gives places to the servers that have none, each behind the one before
 // it in the configuration; false if there is no room.
-func insert(places []state.Place, configured []string) ([]state.Place, bool) {
+func insert(places []state.Place, at map[string]int, configured []string) ([]state.Place, bool) {
 	places = slices.Clone(places)
-	at := 0 // position behind the configured server before
+	next, inserted := 0, 0 // position behind the configured server before; insertions so far
 	for _, name := range configured {
-		if i := indexOf(places, name); i >= 0 {
-			at = i + 1
+		if i, ok := at[name]; ok {
+			next = i + inserted + 1
 			continue
 		}
 		low := uint64(0)
-		if at > 0 {
-			low = places[at-1].At
+		if next > 0 {
+			low = places[next-1].At
 		}
 		high := low + 2*gap
-		if at < len(places) {
-			high = places[at].At
+		if next < len(places) {
+			high = places[next].At
 		}
-		if high-low < 2 {
+		if high-low < 2 || high < low {
 			return nil, false
 		}
-		places = slices.Insert(places, at, state.Place{Server: name, At: low + (high-low)/2})
-		at++
+		places = slices.Insert(places, next, state.Place{Server: name, At: low + (high-low)/2})
+		next++
+		inserted++
 	}
 	return places, true
 }
@@ -74,17 +101,19 @@ func insert(places []state.Place, configured []string) ([]state.Place, bool) {
 // renumber puts the configured servers in their order and those that are gone
 // behind them.
 func renumber(places []state.Place, configured []string) []state.Place {
+	seen := make(map[string]bool, len(configured))
 	var out []state.Place
-	for _, name := range configured {
-		out = append(out, state.Place{Server: name})
-	}
-	for _, p := range places {
-		if !slices.Contains(configured, p.Server) {
-			out = append(out, state.Place{Server: p.Server})
+	add := func(name string) {
+		if !seen[name] {
+			seen[name] = true
+			out = append(out, state.Place{Server: name, At: uint64(len(out)+1) * gap})
 		}
 	}
-	for i := range out {
-		out[i].At = uint64(i+1) * gap
+	for _, name := range configured {
+		add(name)
+	}
+	for _, p := range places {
+		add(p.Server)
 	}
 	return out
 }

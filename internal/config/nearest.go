@@ -3,11 +3,22 @@ package config
 import "strings"
 
 // suggest returns ", did you mean ...?" with the known name that is nearest to
-// name, or "" if none is near. Of equally near ones the first wins.
+// name, or "" if none is near.
 func suggest(name string, known []string) string {
+	best, ok := Nearest(name, known)
+	if !ok {
+		return ""
+	}
+	return ", did you mean " + quote(best) + "?"
+}
+
+// Nearest returns the known name that is nearest to a mistyped one, and false if
+// none is near. Of equally near ones the first wins; letters' case does not
+// count.
+func Nearest(name string, known []string) (string, bool) {
 	const longest = 40 // a longer name is no typing mistake
 	if len(name) > longest {
-		return ""
+		return "", false
 	}
 	best, least := "", 1+max(1, len(name)/3)
 	for _, k := range known {
@@ -15,10 +26,7 @@ func suggest(name string, known []string) string {
 			best, least = k, d
 		}
 	}
-	if best == "" {
-		return ""
-	}
-	return ", did you mean " + quote(best) + "?"
+	return best, best != ""
 }
 
 // distance is the number of bytes to insert, delete, replace, or swap with

@@ -27,7 +27,7 @@ func (s *Source) readResource(ctx context.Context, r *server.Request) (jsonrpc.O
 		e, ok = s.catalog.Find(mcp.Resources, uri)
 	}
 	if ok {
-		return s.plain(ctx, e.Server, r, r.Params)
+		return s.plain(ctx, e.Server, r, nil)
 	}
 	missing := error(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown resource %q: no server lists it or has a template for it", uri))
 	if !r.Caller.Version.Stateless() {
@@ -38,7 +38,7 @@ func (s *Source) readResource(ctx context.Context, r *server.Request) (jsonrpc.O
 		if !matches(t.Own, uri) {
 			return true
 		}
-		result, missing = s.plain(ctx, t.Server, r, r.Params)
+		result, missing = s.plain(ctx, t.Server, r, nil)
 		return isNotFound(missing)
 	})
 	return result, missing
@@ -54,4 +54,15 @@ func matches(template, uri string) bool {
 func isNotFound(err error) bool {
 	e, ok := errors.AsType[*jsonrpc.Error](err)
 	return ok && (e.Code == mcp.CodeResourceNotFound || e.Code == jsonrpc.CodeInvalidParams)
+}
+
+// templateOwner returns the first server with a template that makes a URI.
+func (s *Source) templateOwner(uri string) (owner string, ok bool) {
+	s.catalog.Each(mcp.Templates, func(t *catalog.Entry) bool {
+		if matches(t.Own, uri) {
+			owner, ok = t.Server, true
+		}
+		return !ok
+	})
+	return owner, ok
 }

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/mcp-roster/roster/client"
@@ -26,6 +27,9 @@ import (
 type Options struct {
 	// Implementation names this gateway to clients.
 	Implementation jsontext.Value
+	// Key authenticates the requestState that clients carry: at least 32 secret
+	// bytes, the same in every process that may get a request back.
+	Key []byte
 	// Instructions returns what is said to clients of all servers together.
 	// nil: nothing.
 	Instructions func() string
@@ -37,16 +41,27 @@ type Source struct {
 	catalog *catalog.Catalog
 	servers *upstream.Set
 	opts    Options
+	sealer  sealer
+	parked  parked
+	watches watches
+	level   level
 }
 
 // New returns a source.
-func New(c *catalog.Catalog, servers *upstream.Set, opts Options) *Source {
-	return &Source{catalog: c, servers: servers, opts: opts}
+func New(c *catalog.Catalog, servers *upstream.Set, opts Options) (*Source, error) {
+	if len(opts.Key) < 32 {
+		return nil, errNoKey
+	}
+	return &Source{catalog: c, servers: servers, opts: opts, sealer: sealer{key: opts.Key, now: time.Now}}, nil
 }
+
+// Close gives up the calls that wait for answers of their clients.
+func (s *Source) Close() { s.parked.end() }
 
 // capabilities are declared whatever is connected, since servers come and go
 // and a client asks only once.
-const capabilities = `{"completions":{},"prompts":{"listChanged":true},"resources":{"listChanged":true},"tools":{"listChanged":true}}`
+const capabilities = `{"completions":{},"logging":{},"prompts":{"listChanged":true},` +
+	`"resources":{"subscribe":true,"listChanged":true},"tools":{"listChanged":true}}`
 
 // Info describes the gateway; see server.Source.
 func (s *Source) Info() server.Info {
@@ -165,17 +180,19 @@ func (s *Source) callTool(ctx context.Context, r *server.Request) (jsonrpc.Objec
 	if err != nil {
 		return jsonrpc.Object{}, err
 	}
-	params := r.Params
-	if e.Own != e.Exposed {
-		if params, err = splice(params, mcp.Edit{Name: "name", Value: mcp.String(e.Own)}); err != nil {
-			return jsonrpc.Object{}, err
-		}
-	}
-	result, err := s.forward(ctx, e.Server, r, params, otherParams(e, r))
+	result, err := s.forward(ctx, e.Server, r, rename(e), otherParams(e, r))
 	if text, ok := unreachable(err); ok {
 		return toolError(text)
 	}
 	return result, err
+}
+
+// rename is the edit that puts in the server's own name.
+func rename(e *catalog.Entry) []mcp.Edit {
+	if e.Own == e.Exposed {
+		return nil
+	}
+	return []mcp.Edit{{Name: "name", Value: mcp.String(e.Own)}}
 }
 
 // otherParams returns the Mcp-Param headers that a client sent for parameters
@@ -200,11 +217,7 @@ func (s *Source) getPrompt(ctx context.Context, r *server.Request) (jsonrpc.Obje
 	if err != nil {
 		return jsonrpc.Object{}, err
 	}
-	params, err := splice(r.Params, mcp.Edit{Name: "name", Value: mcp.String(e.Own)})
-	if err != nil {
-		return jsonrpc.Object{}, err
-	}
-	return s.plain(ctx, e.Server, r, params)
+	return s.plain(ctx, e.Server, r, rename(e))
 }
 
 // complete passes completion/complete on to the owner of the prompt or template
@@ -233,32 +246,35 @@ func (s *Source) complete(ctx context.Context, r *server.Request) (jsonrpc.Objec
 	if !ok {
 		return jsonrpc.Object{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.ref.%s: nothing is listed under %q", member, name)
 	}
-	params := r.Params
+	var edits []mcp.Edit
 	if e.Own != name {
-		own := mcp.Splice(ref, mcp.Edit{Name: member, Value: mcp.String(e.Own)})
-		if params, err = splice(params, mcp.Edit{Name: "ref", Value: own}); err != nil {
-			return jsonrpc.Object{}, err
-		}
+		edits = []mcp.Edit{{Name: "ref", Value: mcp.Splice(ref, mcp.Edit{Name: member, Value: mcp.String(e.Own)})}}
 	}
-	return s.plain(ctx, e.Server, r, params)
+	return s.plain(ctx, e.Server, r, edits)
 }
 
 // plain forwards a request for which an unreachable server is an error.
-func (s *Source) plain(ctx context.Context, name string, r *server.Request, params jsonrpc.Object) (jsonrpc.Object, error) {
-	result, err := s.forward(ctx, name, r, params, nil)
+func (s *Source) plain(ctx context.Context, name string, r *server.Request, edits []mcp.Edit) (jsonrpc.Object, error) {
+	result, err := s.forward(ctx, name, r, edits, nil)
 	if text, ok := unreachable(err); ok {
 		return jsonrpc.Object{}, jsonrpc.Errorf(jsonrpc.CodeInternal, "%s", text)
 	}
 	return result, err
 }
 
-// forward makes the call.
-func (s *Source) forward(ctx context.Context, name string, r *server.Request, params jsonrpc.Object, header map[string]string) (jsonrpc.Object, error) {
+// forward makes the call, with edits of the client's params.
+func (s *Source) forward(ctx context.Context, name string, r *server.Request, edits []mcp.Edit, header map[string]string) (jsonrpc.Object, error) {
 	srv := s.servers.Get(name)
 	if srv == nil {
 		return jsonrpc.Object{}, &upstream.UnavailableError{Server: name, State: upstream.Disabled}
 	}
-	return srv.Call(ctx, client.Request{Method: r.Method, Params: params, Caller: r.Caller, Header: header})
+	caller := r.Caller
+	if s.level.ask(&caller) {
+		s.tellLevel()
+	}
+	return s.exchange(ctx, srv, r, upstream.Request{Request: client.Request{
+		Method: r.Method, Params: r.Params, Edits: edits, Caller: caller, Header: header,
+	}})
 }
 
 // splice edits an object and indexes the result.

@@ -2,115 +2,98 @@
 // ordinals and names of what they list, their last good lists, and how each was
 // last spoken to.
 //
-// A [Store] is a directory with one index file and one file per server, each
+// A [Store] is a directory with one index file and two files per server, each
 // written whole and moved into place, readable by its owner only. A file that
-// cannot be read is moved aside with a warning and counts as missing. One process
-// at a time writes; a second one on the same directory only reads.
+// cannot be understood is moved aside with a warning and counts as missing.
+//
+// # Saving
 //
 // Saving never waits for the disk: what was given last is written by a goroutine
-// of the Store's, soon after, and at Close.
+// of the Store's, soon after, and at Close. [Store.Flush] waits for it. A file
+// whose content would be what it is already is not written again. What could not
+// be written is tried again with the next save.
+//
+// # Several processes
+//
+// One process at a time writes: the one that has the lock, which ends with the
+// process however it ends. Another on the same directory reads, and keeps in
+// memory what it would have written. When the writer has ended, it takes over:
+// it gets the lock within a second of its next save, and then writes all of that,
+// in place of what the former writer left in the same files. So what is kept is
+// what the last process to write knew, never a mixture within one file.
 package state
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// format is the version of the files; others are not read.
-const format = 1
+// ErrReadOnly says that another process writes the state, or that nobody can.
+var ErrReadOnly = errors.New("state is read only")
 
-// Index is what concerns all servers together.
-type Index struct {
-	// Epoch counts the reorderings of the places: positions of one epoch mean
-	// nothing in another.
-	Epoch uint64 `json:"epoch"`
-	// Ordinals is a number that no ordinal given out so far exceeds.
-	Ordinals uint64 `json:"ordinals"`
-	// Places has the servers in order. A removed one keeps its place.
-	Places []Place `json:"places"`
-}
+// errLocked is returned by lockFile when another process has the lock.
+var errLocked = errors.New("another process of this configuration has the lock")
 
-// Place is where a server stands among the others: at the greater At the later.
-type Place struct {
-	Server string `json:"server"`
-	At     uint64 `json:"at"`
-}
-
-// Server is what is kept of one server's lists.
-type Server struct {
-	Name string `json:"name"`
-	// Key says how the server is reached; what was kept under another key is
-	// of another server.
-	Key string `json:"key"`
-	// Prefix is what its exposed names begin with.
-	Prefix string `json:"prefix"`
-	// Lists has, by kind, the last good list; nil: there never was one.
-	Lists map[string][]Item `json:"lists"`
-	// Names has the exposed names given to items that are gone, by kind and the
-	// server's own name, so that nobody else gets them.
-	Names map[string]map[string]string `json:"names,omitempty"`
-}
-
-// Peer is what is kept of how a server is spoken to.
-type Peer struct {
-	Name string `json:"name"`
-	Key  string `json:"key"` // as in Server
-	// Version is the protocol version last spoken.
-	Version string `json:"version,omitempty"`
-	// Info and Capabilities are the JSON objects it described itself with.
-	Info         string `json:"info,omitempty"`
-	Capabilities string `json:"capabilities,omitempty"`
-	Instructions string `json:"instructions,omitempty"`
-}
-
-// Item is one listed item.
-type Item struct {
-	Ordinal uint64 `json:"ordinal"`
-	// Name is the exposed one; empty if it is the item's own.
-	Name string `json:"name,omitempty"`
-	// Raw is the definition as the server wrote it, to the byte.
-	Raw string `json:"raw"`
-}
+const (
+	// settle is how long the writer waits for more before it writes.
+	settle = 200 * time.Millisecond
+	// retry is how long it waits before it tries to get the lock once more.
+	retry = time.Second
+)
 
 // Store is a directory of state. Its methods may be called concurrently.
 type Store struct {
 	dir      string
 	log      *slog.Logger
-	lock     *os.File      // nil: somebody else writes
-	wake     chan struct{} // one slot
+	writable atomic.Bool
+	wake     chan struct{}   // one slot: something is to be written
+	flushes  chan chan error // answered by the writer
 	closing  chan struct{}
 	finished chan struct{}
+	close    sync.Once
 
 	mu    sync.Mutex // guards dirty
 	dirty map[string]any
+
+	// The writer's own.
+	lock      *os.File // nil: somebody else writes, or nobody can
+	contended bool     // somebody else does
+	closeErr  error
 }
 
-// settle is how long the writer waits for more before it writes.
-const settle = 200 * time.Millisecond
-
-// Open opens a directory, made if it is missing with mode 0700.
+// Open opens a directory, which is made, with mode 0700, if it is missing. If
+// that is not allowed, or another process has the lock, the Store reads what is
+// there and says so in a warning. A nil log takes nothing. Close ends the Store's
+// goroutine.
 func Open(dir string, log *slog.Logger) (*Store, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "servers"), 0o700); err != nil {
+	err := makeDirs(dir)
+	if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, errReadOnlyDisk) {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	s := &Store{
-		dir: dir, log: log, wake: make(chan struct{}, 1),
-		closing: make(chan struct{}), finished: make(chan struct{}), dirty: make(map[string]any),
+		dir: dir, log: log, wake: make(chan struct{}, 1), flushes: make(chan chan error),
+		closing: make(chan struct{}), finished: make(chan struct{}),
+		dirty: make(map[string]any),
 	}
-	lock, err := lockFile(filepath.Join(dir, "lock"))
-	if err != nil {
-		log.Warn("state is read only: another process with this configuration writes it", "dir", dir, "err", err)
+	if err == nil {
+		err = s.acquire()
 	}
-	s.lock = lock
+	switch {
+	case s.contended:
+		log.Warn("state is read only until the other process of this configuration has ended", "dir", dir)
+	case err != nil:
+		log.Warn("state cannot be written and will not outlive this process", "dir", dir, "err", err)
+	}
 	go s.write() // ends with Close
 	return s, nil
 }
@@ -118,31 +101,32 @@ func Open(dir string, log *slog.Logger) (*Store, error) {
 // Dir returns the store's directory.
 func (s *Store) Dir() string { return s.dir }
 
-// Writable reports whether this process is the one that writes.
-func (s *Store) Writable() bool { return s.lock != nil }
+// Writable reports whether this process is the one that writes. A process that
+// is not may become it; one that is stays it.
+func (s *Store) Writable() bool { return s.writable.Load() }
 
-// Close writes what is not written yet and lets go of the directory.
+// Close writes what is not written yet and lets go of the directory. What is
+// saved later is lost. Close may be called more than once.
 func (s *Store) Close() error {
-	close(s.closing)
+	s.close.Do(func() { close(s.closing) })
 	<-s.finished
-	if s.lock == nil {
-		return nil
-	}
-	return s.lock.Close()
+	return s.closeErr
 }
 
 // Index returns the index as last written; the zero Index if there is none.
 func (s *Store) Index() Index {
 	var x Index
-	s.read(s.indexFile(), &x)
+	if !s.read(s.indexFile(), &x) {
+		return Index{}
+	}
 	return x
 }
 
-// Server returns what is kept of a server that is reached as key says; false if
-// there is nothing.
-func (s *Store) Server(name, key string) (Server, bool) {
+// Server returns what was last written of a server, however it was reached
+// then; false if there is nothing.
+func (s *Store) Server(name string) (Server, bool) {
 	var v Server
-	if !s.read(s.serverFile(name), &v) || v.Name != name || v.Key != key {
+	if !s.read(s.serverFile(name), &v) || v.Name != name {
 		return Server{}, false
 	}
 	return v, true
@@ -158,132 +142,34 @@ func (s *Store) Peer(name, key string) (Peer, bool) {
 	return v, true
 }
 
-// SavePeer keeps how a server is spoken to. v must not change afterwards.
-func (s *Store) SavePeer(v Peer) { s.save(s.peerFile(v.Name), v) }
-
 // SaveIndex keeps the index. x must not change afterwards.
 func (s *Store) SaveIndex(x Index) { s.save(s.indexFile(), x) }
 
-// SaveServer keeps a server. v must not change afterwards.
+// SaveServer keeps a server's lists. v must not change afterwards.
 func (s *Store) SaveServer(v Server) { s.save(s.serverFile(v.Name), v) }
+
+// SavePeer keeps how a server is spoken to. v must not change afterwards.
+func (s *Store) SavePeer(v Peer) { s.save(s.peerFile(v.Name), v) }
+
+// Flush waits until everything saved so far is on the disk. The error says what
+// is not: ErrReadOnly if another process writes, fs.ErrClosed after Close.
+func (s *Store) Flush() error {
+	answer := make(chan error, 1)
+	select {
+	case s.flushes <- answer:
+		return <-answer
+	case <-s.finished:
+		return fs.ErrClosed
+	}
+}
 
 func (s *Store) indexFile() string { return filepath.Join(s.dir, "index.json") }
 
 // serverFile names a server's file by a digest: names are any text.
 func (s *Store) serverFile(name string) string {
-	return filepath.Join(s.dir, "servers", digest(name)+".lists.json")
+	return filepath.Join(s.dir, serverDir, digest(name)+".lists.json")
 }
 
 func (s *Store) peerFile(name string) string {
-	return filepath.Join(s.dir, "servers", digest(name)+".peer.json")
-}
-
-func (s *Store) save(file string, v any) {
-	if s.lock == nil {
-		return
-	}
-	s.mu.Lock()
-	s.dirty[file] = v
-	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
-
-// write is the writer.
-func (s *Store) write() {
-	defer close(s.finished)
-	for {
-		select {
-		case <-s.wake:
-			select {
-			case <-time.After(settle):
-			case <-s.closing:
-			}
-			s.flush()
-		case <-s.closing:
-			s.flush()
-			return
-		}
-	}
-}
-
-func (s *Store) flush() {
-	s.mu.Lock()
-	dirty := s.dirty
-	s.dirty = make(map[string]any)
-	s.mu.Unlock()
-	for file, v := range dirty {
-		if err := replace(file, v); err != nil {
-			s.log.Error("state not saved", "file", file, "err", err)
-		}
-	}
-}
-
-// envelope is a file's content.
-type envelope struct {
-	Format int             `json:"format"`
-	Value  json.RawMessage `json:"value"`
-}
-
-// replace writes a file whole and moves it into place.
-func replace(file string, v any) (err error) {
-	value, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	data, err := json.Marshal(envelope{format, value})
-	if err != nil {
-		return err
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(file), ".new-*") // has mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(tmp.Name()))
-		}
-	}()
-	if _, err = tmp.Write(data); err != nil {
-		return errors.Join(err, tmp.Close())
-	}
-	if err = tmp.Sync(); err != nil {
-		return errors.Join(err, tmp.Close())
-	}
-	if err = tmp.Close(); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), file)
-}
-
-// read fills v from a file; false if there is none that can be read. What is
-// there and cannot be read is moved aside.
-func (s *Store) read(file string, v any) bool {
-	data, err := os.ReadFile(file)
-	if errors.Is(err, os.ErrNotExist) {
-		return false
-	}
-	if err == nil {
-		var e envelope
-		err = json.Unmarshal(data, &e)
-		if err == nil && e.Format != format {
-			err = fmt.Errorf("format %d, expected %d", e.Format, format)
-		}
-		if err == nil {
-			err = json.Unmarshal(e.Value, v)
-		}
-	}
-	if err == nil {
-		return true
-	}
-	aside := file + ".damaged"
-	if s.lock != nil {
-		if err := os.Rename(file, aside); err != nil {
-			aside = "not moved: " + err.Error()
-		}
-	}
-	s.log.Warn("state file cannot be read and counts as missing", "file", file, "err", err, "moved", aside)
-	return false
+	return filepath.Join(s.dir, serverDir, digest(name)+".peer.json")
 }

@@ -3,11 +3,9 @@ package upstream
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/mcp-roster/roster/client"
 	"github.com/mcp-roster/roster/jsonrpc"
 	"github.com/mcp-roster/roster/mcp"
 )
@@ -19,24 +17,21 @@ import (
 // The request is sent once, unless the server said that it did not act on it
 // because of a header field (-32020) or the protocol version (-32022): then the
 // tools are listed or the connection is made anew, and it is sent once more.
-func (s *Server) Call(ctx context.Context, req client.Request) (jsonrpc.Object, error) {
+func (s *Server) Call(ctx context.Context, req Request) (jsonrpc.Object, error) {
 	c, err := s.connected(ctx)
 	if err != nil {
 		return jsonrpc.Object{}, err
 	}
-	clock := &clock{timeout: s.opts.RequestTimeout, end: time.Now().Add(s.opts.MaxTimeout)}
-	ctx = clock.start(ctx, &TimeoutError{s.opts.Name, req.Method, s.opts.RequestTimeout})
-	defer clock.stop()
+	f := &flight{Request: req, server: s}
+	ctx = f.start(ctx, s.opts.RequestTimeout, s.opts.MaxTimeout)
+	defer f.stop()
 	if err := s.enter(ctx); err != nil {
 		return jsonrpc.Object{}, err
 	}
 	defer func() { <-s.slots }()
-	if token := progressToken(req.Params); token != "" {
-		s.tokens.add(token, clock)
-		defer s.tokens.remove(token)
-	}
-	req.Message = clock.watch(req.Message)
-	result, err := s.send(ctx, c, req)
+	s.flights.add(f)
+	defer s.flights.remove(f)
+	result, err := s.send(ctx, c, f)
 	if err == nil {
 		return result, nil
 	}
@@ -44,11 +39,11 @@ func (s *Server) Call(ctx context.Context, req client.Request) (jsonrpc.Object, 
 	case answer == nil || !c.client.Server().Version.Stateless():
 	case answer.Code == mcp.CodeHeaderMismatch && req.Method == mcp.MethodToolsCall && s.opts.HTTP:
 		if c.refresh(ctx) == nil {
-			result, err = s.send(ctx, c, req)
+			result, err = s.send(ctx, c, f)
 		}
 	case answer.Code == mcp.CodeUnsupportedVersion:
 		if next := s.successor(ctx, c); next != nil {
-			result, err = s.send(ctx, next, req)
+			result, err = s.send(ctx, next, f)
 		}
 	}
 	return result, s.explain(ctx, req.Method, err)
@@ -74,7 +69,7 @@ func (s *Server) explain(ctx context.Context, method string, err error) error {
 
 // send sends a request over a connection, or over the one that has taken its
 // place before anything was sent.
-func (s *Server) send(ctx context.Context, c *connection, req client.Request) (jsonrpc.Object, error) {
+func (s *Server) send(ctx context.Context, c *connection, f *flight) (jsonrpc.Object, error) {
 	if !c.begin() {
 		c = s.conn.Load()
 		if c == nil || !c.begin() {
@@ -82,10 +77,8 @@ func (s *Server) send(ctx context.Context, c *connection, req client.Request) (j
 		}
 	}
 	defer c.end()
-	result, err := c.client.Call(ctx, req)
-	if err != nil && doubtful(c, err) {
-		wake(c.suspect)
-	}
+	result, err := c.client.Call(ctx, f.on(c))
+	c.doubt(err)
 	return result, err
 }
 
@@ -121,11 +114,14 @@ func (s *Server) unavailable() error {
 	return &UnavailableError{Server: st.Name, State: st.State, LastErr: st.LastErr, NextTry: st.NextTry}
 }
 
+// successorWait is how long a call waits for a connection in another version.
+const successorWait = 15 * time.Second
+
 // successor has a connection checked whose server said that it does not speak
 // its version, and returns the next one; nil if there is none in time.
 func (s *Server) successor(ctx context.Context, old *connection) *connection {
 	wake(old.suspect)
-	ctx, cancel := context.WithTimeout(ctx, s.opts.ConnectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, successorWait)
 	defer cancel()
 	for ctx.Err() == nil {
 		if c := s.conn.Load(); c != nil && c != old {
@@ -153,101 +149,5 @@ func (s *Server) enter(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	}
-}
-
-// clock is the deadline of one request, which progress moves.
-type clock struct {
-	timeout time.Duration
-	end     time.Time // beyond which it is not moved
-	cancel  context.CancelCauseFunc
-	timer   *time.Timer
-}
-
-func (c *clock) start(ctx context.Context, late error) context.Context {
-	ctx, c.cancel = context.WithCancelCause(ctx)
-	c.timer = time.AfterFunc(c.timeout, func() { c.cancel(late) })
-	return ctx
-}
-
-func (c *clock) stop() {
-	c.timer.Stop()
-	c.cancel(nil)
-}
-
-// extend gives the request its timeout again. It runs on a reader.
-func (c *clock) extend() {
-	if left := min(c.timeout, time.Until(c.end)); left > 0 {
-		c.timer.Reset(left)
-	}
-}
-
-// watch returns a hook for a request's own stream that sees progress pass.
-func (c *clock) watch(next func(*jsonrpc.Message)) func(*jsonrpc.Message) {
-	if next == nil {
-		return nil // progress comes to the connection's hook
-	}
-	return func(m *jsonrpc.Message) {
-		if m.Method == mcp.MethodProgress {
-			c.extend()
-		}
-		next(m)
-	}
-}
-
-// progressToken returns the token of a request in a form that is equal for equal
-// tokens; "" if it has none.
-func progressToken(params jsonrpc.Object) string {
-	raw := params.Get("_meta")
-	if raw == nil {
-		return ""
-	}
-	meta, err := jsonrpc.ParseObject(raw)
-	if err != nil {
-		return ""
-	}
-	return tokenKey(meta.Get(mcp.MetaProgressToken))
-}
-
-func tokenKey(v jsontext.Value) string {
-	if len(v) == 0 {
-		return ""
-	}
-	id, err := jsonrpc.ParseID(v) // a token has the form of an id
-	if err != nil {
-		return ""
-	}
-	return id.Key()
-}
-
-// tokens finds the clocks of requests by their progress tokens.
-type tokens struct {
-	mu     sync.Mutex
-	clocks map[string]*clock
-}
-
-func (t *tokens) add(token string, c *clock) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.clocks == nil {
-		t.clocks = make(map[string]*clock)
-	}
-	t.clocks[token] = c
-}
-
-func (t *tokens) remove(token string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.clocks, token)
-}
-
-// progress moves the deadline of the request that a notification is about.
-func (t *tokens) progress(m *jsonrpc.Message) {
-	token := tokenKey(m.Params.Get("progressToken"))
-	t.mu.Lock()
-	c := t.clocks[token]
-	t.mu.Unlock()
-	if c != nil {
-		c.extend()
 	}
 }

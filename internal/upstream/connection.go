@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,7 +16,11 @@ import (
 
 // checkTimeout is how long a server may take to give a sign of life when a call
 // has failed in a way that makes one doubt the connection.
-const checkTimeout = 10 * time.Second
+// checkPause is the least time between two checks.
+const (
+	checkTimeout = 10 * time.Second
+	checkPause   = time.Second
+)
 
 var (
 	errDisabled = errors.New("switched off by the operator")
@@ -37,12 +42,16 @@ type gate struct {
 	wanted atomic.Uint32 // kinds that somebody listed since
 	wake   chan struct{} // one slot: look at the bits
 
+	gaps    chan struct{} // one slot: there was a gap
 	renewed atomic.Bool   // what the server was asked to tell may be forgotten
 	wishes  chan struct{} // one slot: look at what we want to be told, and renewed
 }
 
 func newGate(s *Server) *gate {
-	return &gate{server: s, wake: make(chan struct{}, 1), wishes: make(chan struct{}, 1)}
+	return &gate{
+		server: s,
+		wake:   make(chan struct{}, 1), gaps: make(chan struct{}, 1), wishes: make(chan struct{}, 1),
+	}
 }
 
 // notification runs on the reader.
@@ -55,16 +64,16 @@ func (g *gate) notification(m *jsonrpc.Message) {
 		g.mark(changed)
 		return
 	}
-	if m.Method == mcp.MethodProgress {
-		g.server.tokens.progress(m)
+	if !g.server.flights.hear(m) {
+		g.server.notify(m)
 	}
-	g.server.notify(m)
 }
 
 // gap runs on any goroutine of the wire.
 func (g *gate) gap() {
 	g.mark(allKinds)
 	g.renewed.Store(true)
+	wake(g.gaps)
 	wake(g.wishes)
 }
 
@@ -78,6 +87,7 @@ type connection struct {
 	*gate
 	client  *client.Client
 	suspect chan struct{} // one slot: somebody doubts the connection
+	lost    chan error    // one slot: somebody knows that it is lost
 	told    atomic.Uint32 // kinds whose changes the server tells
 	started atomic.Bool   // the first walk has begun
 
@@ -93,7 +103,7 @@ func (s *Server) serve(ctx context.Context, cl *client.Client, g *gate, connecte
 	info := cl.Server()
 	c := &connection{
 		gate: g, client: cl,
-		suspect: make(chan struct{}, 1), idle: make(chan struct{}),
+		suspect: make(chan struct{}, 1), lost: make(chan error, 1), idle: make(chan struct{}),
 	}
 	if !info.Version.Stateless() {
 		c.tellAll(&info)
@@ -158,6 +168,8 @@ func (c *connection) end() {
 
 // watch waits for the end of a connection.
 func (s *Server) watch(ctx context.Context, c *connection) error {
+	var checked time.Time
+	var later <-chan time.Time // when a doubt that came too soon is looked into
 	for {
 		select {
 		case <-ctx.Done():
@@ -168,17 +180,21 @@ func (s *Server) watch(ctx context.Context, c *connection) error {
 			}
 			return errClosed
 		case <-s.kick:
-			enabled, restart := s.orders()
-			switch {
-			case !enabled:
-				return errDisabled
-			case restart:
-				return errRestart
+			if err := s.ordered(); err != nil {
+				return err
 			}
+		case err := <-c.lost:
+			return fmt.Errorf("connection lost: %w", err)
 		case <-c.suspect:
+			if later == nil {
+				later = time.After(max(checkPause-time.Since(checked), 0))
+			}
+		case <-later:
+			later = nil
 			if err := s.check(ctx, c); err != nil {
 				return err
 			}
+			checked = time.Now()
 		}
 	}
 }
@@ -194,9 +210,27 @@ func (s *Server) check(ctx context.Context, c *connection) error {
 	return fmt.Errorf("connection lost: %w", err)
 }
 
+// doubt takes note of a request that failed in a way that makes one doubt the
+// connection.
+func (c *connection) doubt(err error) {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" && op.Timeout() {
+		select { // nobody is there to be asked for a sign of life
+		case c.lost <- err:
+		default:
+		}
+		return
+	}
+	if doubtful(c, err) {
+		wake(c.suspect)
+	}
+}
+
 // doubtful reports whether a failed request makes one doubt the connection: not
 // an answer of the server, not a timeout, nothing that is about the caller.
 func doubtful(c *connection, err error) bool {
+	if err == nil {
+		return false
+	}
 	answer, answered := errors.AsType[*jsonrpc.Error](err)
 	if answered && answer.Code == mcp.CodeUnsupportedVersion {
 		return true

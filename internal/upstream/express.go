@@ -70,7 +70,6 @@ func (s *Server) listen(ctx context.Context, c *connection, ready func()) {
 		}
 	}
 	pause := newBackoff(s.opts.BackoffMin, s.opts.BackoffMax)
-	pause.Reset()
 	for ctx.Err() == nil {
 		uris, _ := s.wishes()
 		if len(kinds) == 0 && len(uris) == 0 {
@@ -89,19 +88,22 @@ func (s *Server) listen(ctx context.Context, c *connection, ready func()) {
 			continue
 		case isMethodNotFound(err):
 			return
-		case err != nil && doubtful(c, err):
-			wake(c.suspect)
 		}
+		c.doubt(err)
 		s.pauseListen(ctx, c, pause, began, err)
 	}
 }
 
+// steady is how long a subscription must have lasted for the next to be opened
+// soon: many are cut by something between that does not like idle streams.
+const steady = 10 * time.Second
+
 func (s *Server) pauseListen(ctx context.Context, c *connection, pause *backoff.ExponentialBackOff, began time.Time, err error) {
-	if time.Since(began) >= s.opts.BackoffMax {
+	if time.Since(began) >= steady {
 		pause.Reset()
 	}
 	s.opts.Logger.Debug("subscription ended", "server", s.opts.Name, "err", err)
-	wait(ctx, c.wishes, min(pause.NextBackOff(), s.opts.BackoffMax))
+	wait(ctx, c.wishes, pause.NextBackOff())
 }
 
 // listenOnce keeps one subscription open until it ends or the wishes change.

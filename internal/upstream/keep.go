@@ -25,6 +25,9 @@ const (
 	// listenWait is how long the first walks wait for a subscription to begin,
 	// so that no change falls between.
 	listenWait = time.Second
+	// streamWait is the same for the stream that a session over HTTP has for
+	// them, of which one hears only if there is one.
+	streamWait = 200 * time.Millisecond
 )
 
 // Stale says that somebody listed a kind. If what is known of it has grown old,
@@ -43,6 +46,9 @@ func (s *Server) keep(ctx context.Context, c *connection) {
 	subscribed := make(chan struct{})
 	tasks.Go(func() { s.express(ctx, c, subscribed) }) // ends with ctx
 	wait(ctx, subscribed, listenWait)
+	if s.opts.HTTP && !c.client.Server().Version.Stateless() {
+		wait(ctx, c.gaps, streamWait)
+	}
 	c.started.Store(true)
 	if !s.listAll(ctx, c) {
 		return
@@ -223,9 +229,7 @@ func (s *Server) walk(ctx context.Context, c *connection, k mcp.Kind) walked {
 	for _, w := range waiters {
 		close(w)
 	}
-	if err != nil && doubtful(c, err) {
-		wake(c.suspect)
-	}
+	c.doubt(err)
 	return walked{k, list, err}
 }
 

@@ -69,8 +69,6 @@ type Hooks struct {
 	// Notification gets what the server says on its own, but for list changes,
 	// on the goroutine that reads. It must not block.
 	Notification func(m *jsonrpc.Message)
-	// Handler answers the server's requests; nil: none but ping.
-	Handler jsonrpc.Handler
 }
 
 // Lists is news of what a server lists.

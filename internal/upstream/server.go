@@ -24,7 +24,7 @@ type Server struct {
 	tried    chan struct{}                     // closed when the first attempt to connect has ended
 	slots    chan struct{}                     // one per request that runs
 	queued   atomic.Int64
-	tokens   tokens
+	flights  flights
 	kick     chan struct{} // one slot: something for Run to look at
 	// shelves has what is known of each kind. It belongs to the goroutine that
 	// walks lists, of which there is one at a time.
@@ -143,7 +143,7 @@ func (s *Server) setStatus(change func(*Status)) {
 }
 
 func differ(a, b *Status) bool {
-	if a.State != b.State || a.LastErr != b.LastErr {
+	if a.State != b.State || text(a.LastErr) != text(b.LastErr) {
 		return true
 	}
 	for i := range a.Kinds {
@@ -161,18 +161,22 @@ func text(err error) string {
 	return err.Error()
 }
 
+// newBackoff returns pauses that double from about first to at most most, each
+// up to 30 % longer or shorter.
 func newBackoff(first, most time.Duration) *backoff.ExponentialBackOff {
-	return &backoff.ExponentialBackOff{
-		InitialInterval: first, MaxInterval: most,
-		RandomizationFactor: 0.3, Multiplier: 2,
+	const jitter = 0.3
+	b := &backoff.ExponentialBackOff{
+		InitialInterval: first, MaxInterval: time.Duration(float64(most) / (1 + jitter)),
+		RandomizationFactor: jitter, Multiplier: 2,
 	}
+	b.Reset()
+	return b
 }
 
 // Run keeps the server connected until ctx ends, and returns when all that it
 // started has ended. It may be called once.
 func (s *Server) Run(ctx context.Context) {
 	pause := newBackoff(s.opts.BackoffMin, s.opts.BackoffMax)
-	pause.Reset()
 	remembered := s.opts.Known.Server.Version
 	var first sync.Once
 	over := func() { first.Do(func() { close(s.tried) }) }
@@ -199,7 +203,7 @@ func (s *Server) Run(ctx context.Context) {
 		if time.Since(began) >= s.opts.BackoffMax {
 			pause.Reset()
 		}
-		s.wait(ctx, err, min(pause.NextBackOff(), s.opts.BackoffMax))
+		s.wait(ctx, err, pause.NextBackOff())
 	}
 	s.setStatus(func(st *Status) { st.State, st.NextTry = Disabled, time.Time{} })
 }
@@ -221,6 +225,9 @@ func (s *Server) isEnabled() bool {
 	defer s.mu.Unlock()
 	return s.enabled
 }
+
+// errSettled ends what waits for the end of an attempt to connect.
+var errSettled = errors.New("the attempt to connect has ended")
 
 // errRestart ends a connection that an operator wants anew.
 var errRestart = errors.New("restarted by the operator")
@@ -259,24 +266,71 @@ func (s *Server) connect(ctx context.Context, remembered mcp.Version) (*client.C
 	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.ConnectTimeout,
 		&TimeoutError{s.opts.Name, "the attempt to connect", s.opts.ConnectTimeout})
 	defer cancel()
+	ctx, settle := s.interruptible(ctx)
 	g := newGate(s)
 	cl, err := client.Connect(ctx, client.Options{
 		Dial: s.opts.Dial, HTTP: s.opts.HTTP,
 		Info: s.opts.Info, Capabilities: s.opts.Capabilities,
 		Remembered: remembered, ProbeTimeout: s.opts.ProbeTimeout,
-		CallTimeout:  s.opts.MaxTimeout + time.Second, // ours ends first
-		Handler:      s.opts.Hooks.Handler,
+		CallTimeout:  -1, // calls, walks and checks end their contexts themselves
+		Handler:      jsonrpc.HandlerFunc(s.flights.answer),
 		Notification: g.notification,
 		Gap:          g.gap,
 		Logger:       s.opts.Logger,
 	})
+	cause := settle()
+	if err == nil && cause != nil { // too late to be heard by who dialled
+		_ = cl.Close() // nothing was done with it
+		return nil, nil, cause
+	}
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil && ctx.Err() != nil {
+		if cause != nil && !errors.Is(err, cause) {
 			err = fmt.Errorf("%w: %w", cause, err)
 		}
 		return nil, nil, fmt.Errorf("connect: %w", err)
 	}
 	return cl, g, nil
+}
+
+// interruptible returns a context that ends when the operator wants something
+// else, and what to call when it is no longer needed, which says why it ended
+// before that.
+func (s *Server) interruptible(ctx context.Context) (context.Context, func() error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watcher sync.WaitGroup
+	var order error     // the watcher's until it has ended
+	watcher.Go(func() { // ends with ctx
+		for {
+			select {
+			case <-s.kick:
+			case <-ctx.Done():
+				return
+			}
+			if order = s.ordered(); order != nil {
+				cancel(order)
+				return
+			}
+		}
+	})
+	return ctx, func() error {
+		cancel(errSettled)
+		watcher.Wait()
+		if cause := context.Cause(ctx); order == nil && !errors.Is(cause, errSettled) {
+			return cause
+		}
+		return order
+	}
+}
+
+// ordered returns an error if the operator wants the connection to end.
+func (s *Server) ordered() error {
+	switch enabled, restart := s.orders(); {
+	case !enabled:
+		return errDisabled
+	case restart:
+		return errRestart
+	}
+	return nil
 }
 
 // notify hands a notification on.

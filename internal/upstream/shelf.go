@@ -29,9 +29,7 @@ type shelf struct {
 }
 
 func newShelf(list *client.List, first, most time.Duration) shelf {
-	sh := shelf{list: list, pause: newBackoff(first, most)}
-	sh.pause.Reset()
-	return sh
+	return shelf{list: list, pause: newBackoff(first, most)}
 }
 
 // put takes the outcome of a walk. It returns the list to publish, nil if that

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/mcp-roster/roster/mcp"
@@ -104,7 +105,8 @@ type CallError struct {
 }
 
 func (e *CallError) Error() string {
-	return fmt.Sprintf("server %q: %s: %v", e.Server, e.Method, e.Err)
+	why := strings.TrimPrefix(e.Err.Error(), e.Method+": ") // some errors name it themselves
+	return fmt.Sprintf("server %q: %s: %s", e.Server, e.Method, why)
 }
 
 // Unwrap returns Err.

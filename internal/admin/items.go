@@ -1,0 +1,37 @@
+package admin
+
+import (
+	"github.com/mcp-roster/roster/internal/catalog"
+	"github.com/mcp-roster/roster/mcp"
+)
+
+// Items is what /items answers.
+type Items struct {
+	Items []Item `json:"items"`
+}
+
+// Item says whose a listed item is.
+type Item struct {
+	Kind   string `json:"kind"`
+	Name   string `json:"name"` // as clients see it: a name, a URI or a URI template
+	Server string `json:"server"`
+	Own    string `json:"own"` // what its server calls it
+}
+
+// Items returns the listed items in order, by kind; with a name only those that
+// clients see under it.
+func (s *Source) Items(name string) Items {
+	out := Items{Items: []Item{}}
+	add := func(e *catalog.Entry) bool {
+		out.Items = append(out.Items, Item{e.Kind.String(), e.Exposed, e.Server, e.Own})
+		return true
+	}
+	for _, k := range mcp.Kinds {
+		if name == "" {
+			s.Catalog.Each(k, add)
+		} else if e, ok := s.Catalog.Find(k, name); ok {
+			add(e)
+		}
+	}
+	return out
+}

@@ -1,0 +1,235 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/mcp-roster/roster/client"
+	"github.com/mcp-roster/roster/internal/admin"
+	"github.com/mcp-roster/roster/internal/app"
+	"github.com/mcp-roster/roster/jsonrpc"
+	"github.com/mcp-roster/roster/mcphttp"
+)
+
+// Waits for answers of a gateway.
+const (
+	livezTime = time.Second
+	adminTime = 10 * time.Second
+)
+
+// gateway is what a command asks: a gateway that runs, or the one that the
+// command has started for itself.
+type gateway struct {
+	prog   *program
+	url    string
+	app    *app.App // nil: it is not ours
+	client *client.Client
+}
+
+// open finds the gateway, or starts one.
+func (p *program) open(ctx context.Context) (*gateway, error) {
+	target, conf, err := p.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g := &gateway{prog: p, url: target}
+	if target == "" {
+		if err := g.start(ctx, conf); err != nil {
+			return nil, err
+		}
+	}
+	if err := g.connect(ctx); err != nil {
+		return nil, errors.Join(err, g.close())
+	}
+	return g, nil
+}
+
+// find returns the URL of the gateway to ask; "" with the configuration if none
+// runs.
+func (p *program) find(ctx context.Context) (string, *configuration, error) {
+	if p.url != "" {
+		target, err := endpointURL(p.url)
+		return target, nil, err
+	}
+	conf, err := p.load()
+	if err != nil {
+		return "", nil, err
+	}
+	if e, ok := app.FindEndpoint(conf.Config, conf.files); ok && alive(ctx, e.URL, livezTime) {
+		return e.URL, conf, nil
+	}
+	return "", conf, nil
+}
+
+// endpointURL checks a URL that was typed. One without a path gets that of MCP.
+func endpointURL(typed string) (string, error) {
+	u, err := url.Parse(typed)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return "", usagef("--url must be a URL such as http://127.0.0.1:7678/mcp, not %q", typed)
+	}
+	if strings.Trim(u.Path, "/") == "" {
+		u.Path = "/mcp"
+	}
+	return u.String(), nil
+}
+
+// alive reports whether a gateway answers at a URL.
+func alive(ctx context.Context, endpoint string, within time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return get(ctx, endpoint, "livez", nil) == nil
+}
+
+// start starts the servers of the configuration for this command.
+func (g *gateway) start(ctx context.Context, conf *configuration) error {
+	g.prog.report(conf.problems)
+	log, err := g.prog.logger("")
+	if err != nil {
+		return err
+	}
+	g.app, err = app.Start(context.WithoutCancel(ctx), app.Options{
+		Config: conf.Config, Problems: conf.problems, Files: conf.files, Version: version(), Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	if err := g.app.Listen(ctx, "127.0.0.1:0"); err != nil {
+		return errors.Join(err, g.app.Close())
+	}
+	g.url = g.app.URL()
+	defer g.prog.progress(ctx, func() string {
+		return "starting " + strings.Join(g.app.Status().Waiting, ", ")
+	})()
+	select {
+	case <-g.app.Ready():
+		return nil
+	case <-ctx.Done():
+		return errors.Join(context.Cause(ctx), g.app.Close())
+	}
+}
+
+func (g *gateway) connect(ctx context.Context) error {
+	defer g.prog.progress(ctx, func() string { return "connecting to " + g.url })()
+	var err error
+	g.client, err = client.Connect(ctx, client.Options{
+		HTTP: true, Info: fmt.Appendf(nil, `{"name":"roster-cli","version":%q}`, version()),
+		Dial: func(ctx context.Context, in client.Incoming) (client.Wire, error) {
+			return mcphttp.Dial(ctx, g.url, mcphttp.DialOptions{
+				Notification: in.Notification, Handler: in.Handler, Gap: in.Gap,
+			})
+		},
+	})
+	return err
+}
+
+// close ends the connection and what was started for it.
+func (g *gateway) close() error {
+	var errs []error
+	if g.client != nil {
+		errs = append(errs, g.client.Close())
+	}
+	if g.app != nil {
+		errs = append(errs, g.app.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// with runs a command against a gateway.
+func (p *program) with(ctx context.Context, command func(g *gateway) error) error {
+	g, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	err = command(g)
+	if end := g.close(); err == nil {
+		err = end
+	}
+	return err
+}
+
+// get asks a route beside a gateway's endpoint. v gets the JSON; nil: the
+// answer does not matter.
+func get(ctx context.Context, endpoint, route string, v any) error {
+	base, err := url.Parse(endpoint)
+	if err != nil {
+		return err
+	}
+	base.RawQuery = ""
+	ref, err := base.Parse(route)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, adminTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, ref.String(), nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return &routeError{ref.Redacted(), resp.Status}
+	}
+	if v == nil {
+		return nil
+	}
+	const most = 64 << 20
+	if err := json.NewDecoder(io.LimitReader(resp.Body, most)).Decode(v); err != nil {
+		return fmt.Errorf("%s did not answer as a Roster gateway does: %w", ref.Redacted(), err)
+	}
+	return nil
+}
+
+// routeError says that a route was not answered with what was asked for.
+type routeError struct{ url, status string }
+
+func (e *routeError) Error() string {
+	return fmt.Sprintf("%s answered %s: is that a Roster gateway?", e.url, e.status)
+}
+
+// complain prints which servers are missing from what was listed, on a
+// gateway that can tell.
+func (g *gateway) complain(ctx context.Context) {
+	var st admin.Status
+	if get(ctx, g.url, "status", &st) != nil {
+		return
+	}
+	for _, s := range st.Servers {
+		if reported := g.app != nil && s.State == "disabled"; s.Error != "" && !reported {
+			fmt.Fprintf(g.prog.Stderr, "roster: server %q is %s: %s\n", s.Name, s.State, clean(s.Error))
+		}
+	}
+}
+
+// request sends a request and returns its result.
+func (g *gateway) request(ctx context.Context, method string, params []byte) (jsonrpc.Object, error) {
+	obj, err := jsonrpc.ParseObject(params)
+	if err != nil {
+		return obj, err
+	}
+	var told progressText
+	what := method
+	if name, ok := obj.Text("name"); ok {
+		what += " " + name
+	}
+	stop := g.prog.progress(ctx, func() string { return "waiting for " + what + told.get() })
+	result, err := g.client.Call(ctx, client.Request{Method: method, Params: obj, Message: told.hear})
+	stop()
+	if err != nil {
+		return result, err
+	}
+	if kind, _ := result.Text("resultType"); kind == "input_required" {
+		return result, errors.New("the server asks for input, which this command cannot give yet: use a client that can ask you")
+	}
+	return result, nil
+}

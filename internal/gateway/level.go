@@ -1,0 +1,64 @@
+package gateway
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/mcp-roster/roster/mcp"
+)
+
+// logLevels are the severities of log messages, least first
+// (2025-11-25, server/utilities/logging).
+var logLevels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+
+// defaultLevel is what a client with a session is taken to want until it says
+// otherwise; servers of stateless versions must be told something.
+const defaultLevel = "info"
+
+// level is the least severe log level that anyone has asked for. Servers with
+// sessions are shared: they send what the most curious client wants, and each
+// client gets its part.
+type level struct {
+	mu   sync.Mutex // guards least
+	name string     // "": nobody asked
+}
+
+// ask notes what a caller wants, completes it for a server that must be told, and
+// reports whether the least level has changed.
+func (l *level) ask(c *mcp.Caller) (changed bool) {
+	asked := c.LogLevel
+	if asked == "" && !c.Version.Stateless() {
+		c.LogLevel = defaultLevel
+	}
+	if asked == "" {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.name != "" && slices.Index(logLevels, asked) >= slices.Index(logLevels, l.name) {
+		return false
+	}
+	l.name = asked
+	return true
+}
+
+func (l *level) least() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.name
+}
+
+// tellLevel tells the servers of a new least level.
+func (s *Source) tellLevel() {
+	name := s.level.least()
+	for _, srv := range s.servers.All() {
+		srv.SetLevel(name)
+	}
+}
+
+// SetLevel takes note of the level that a session asks for; see server.LogSource.
+func (s *Source) SetLevel(name string) {
+	if s.level.ask(&mcp.Caller{LogLevel: name, Version: mcp.LatestSession}) {
+		s.tellLevel()
+	}
+}

@@ -1,0 +1,217 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/mcp-roster/roster/internal/upstream"
+	"github.com/mcp-roster/roster/jsonrpc"
+	"github.com/mcp-roster/roster/mcp"
+	"github.com/mcp-roster/roster/server"
+)
+
+const (
+	// maxParked is how many calls of one principal may wait for answers.
+	maxParked = 64
+	// answerKey is the key of the one question that a parked call asks.
+	answerKey = "answer"
+)
+
+// conversation is a call to a server with sessions, made for a client of a
+// stateless version. While the server waits for an answer the call is parked: its
+// client has been given the question as a result, and comes back with the answer
+// in a request of its own.
+type conversation struct {
+	principal string
+	cancel    context.CancelCauseFunc
+	questions chan question  // from the server, one at a time
+	result    chan callEnded // has room for the one
+	expire    *time.Timer
+	open      question // asked and not answered; only whoever holds the conversation touches it
+
+	mu    sync.Mutex // guards relay
+	relay *relay     // of the request that waits now; nil while parked
+}
+
+type question struct {
+	method string
+	params jsonrpc.Object
+	answer chan<- answered // has room for the one
+}
+
+type answered struct {
+	result jsontext.Value
+	err    error
+}
+
+type callEnded struct {
+	result jsonrpc.Object
+	err    error
+}
+
+// parked has the conversations whose clients were given a question.
+type parked struct {
+	mu   sync.Mutex // guards byID
+	byID map[string]*conversation
+}
+
+// converse makes a call that may be parked.
+func (s *Source) converse(ctx context.Context, srv *upstream.Server, r *server.Request, req upstream.Request) (jsonrpc.Object, error) {
+	c := &conversation{
+		principal: r.Principal,
+		questions: make(chan question), result: make(chan callEnded, 1),
+	}
+	callCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	c.cancel = cancel
+	req.Notify = c.notify
+	req.Ask = func(ctx context.Context, q *jsonrpc.Request) (jsontext.Value, error) {
+		if err := canAnswer(r.Caller, q.Method, q.Params); err != nil {
+			return nil, err
+		}
+		return c.ask(ctx, q)
+	}
+	go func() { // ends with the call, which callCtx and the server's own deadline bound
+		defer cancel(nil)
+		result, err := srv.Call(callCtx, req)
+		c.result <- callEnded{result, err}
+	}()
+	return s.await(ctx, r, c)
+}
+
+// notify takes what the server says during the call; while it is parked, nobody
+// is there to hear it.
+func (c *conversation) notify(method string, params jsonrpc.Object) {
+	c.mu.Lock()
+	relay := c.relay
+	c.mu.Unlock()
+	if relay != nil {
+		relay.push(method, params)
+	}
+}
+
+func (c *conversation) listenTo(l *relay) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.relay = l
+}
+
+// ask brings a question of the server to whoever waits for the call.
+func (c *conversation) ask(ctx context.Context, q *jsonrpc.Request) (jsontext.Value, error) {
+	answer := make(chan answered, 1)
+	select {
+	case c.questions <- question{q.Method, q.Params, answer}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	select {
+	case a := <-answer:
+		return a.result, a.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// await waits until the call has ended or asks something, and returns the result
+// for the client either way.
+func (s *Source) await(ctx context.Context, r *server.Request, c *conversation) (jsonrpc.Object, error) {
+	notes := newRelay(ctx, r)
+	c.listenTo(notes)
+	defer notes.flush()
+	defer c.listenTo(nil)
+	select {
+	case end := <-c.result:
+		return end.result, end.err
+	case q := <-c.questions:
+		c.open = q
+		return s.park(r, c)
+	case <-ctx.Done():
+		c.cancel(context.Cause(ctx))
+		return jsonrpc.Object{}, context.Cause(ctx)
+	}
+}
+
+// park gives the open question to the client, and keeps the conversation for
+// when it comes back.
+func (s *Source) park(r *server.Request, c *conversation) (jsonrpc.Object, error) {
+	id := rand.Text()
+	if !s.parked.put(id, c) {
+		err := jsonrpc.Errorf(jsonrpc.CodeInternal, "%d calls wait for answers of yours already: answer or give up some first", maxParked)
+		c.cancel(err)
+		return jsonrpc.Object{}, err
+	}
+	c.expire = time.AfterFunc(stateTime, func() {
+		if s.parked.take(id) == c {
+			c.cancel(jsonrpc.Errorf(jsonrpc.CodeInternal, "the client did not answer within %v", stateTime))
+		}
+	})
+	params := c.open.params
+	if obj, err := splice(params, mcp.Edit{Name: "elicitationId"}, mcp.Edit{Name: "_meta"}); err == nil {
+		params = obj
+	}
+	out := []byte(`{"resultType":"` + inputRequired + `","inputRequests":{"` + answerKey + `":{"method":`)
+	out = jsonrpc.AppendString(out, c.open.method)
+	if !params.IsZero() {
+		out = append(append(out, `,"params":`...), params.Raw...)
+	}
+	out = append(out, `}},"requestState":`...)
+	out = jsonrpc.AppendString(out, s.sealer.seal(r, stateParked, id))
+	return jsonrpc.ParseObject(append(out, '}'))
+}
+
+// resume goes on with a parked call: its client has come back with an answer.
+func (s *Source) resume(ctx context.Context, r *server.Request, id string) (jsonrpc.Object, error) {
+	c := s.parked.take(id)
+	if c == nil || c.principal != r.Principal {
+		return jsonrpc.Object{}, errState
+	}
+	c.expire.Stop()
+	answers, err := jsonrpc.ParseObject(r.Params.Get("inputResponses"))
+	if err != nil || answers.Get(answerKey).Kind() != '{' {
+		return s.park(r, c) // not answered: asked again
+	}
+	c.open.answer <- answered{result: answers.Get(answerKey)}
+	return s.await(ctx, r, c)
+}
+
+// put keeps a conversation; false if its principal has too many.
+func (p *parked) put(id string, c *conversation) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for _, other := range p.byID {
+		if other.principal == c.principal {
+			n++
+		}
+	}
+	if n >= maxParked {
+		return false
+	}
+	if p.byID == nil {
+		p.byID = make(map[string]*conversation)
+	}
+	p.byID[id] = c
+	return true
+}
+
+// take gives a conversation out, once; nil if there is none.
+func (p *parked) take(id string) *conversation {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.byID[id]
+	delete(p.byID, id)
+	return c
+}
+
+// end gives up all conversations.
+func (p *parked) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, c := range p.byID {
+		delete(p.byID, id)
+		c.expire.Stop()
+		c.cancel(jsonrpc.ErrClosed)
+	}
+}

@@ -1,0 +1,135 @@
+package interop
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestDirect points every client at every server, without a gateway.
+func TestDirect(t *testing.T) {
+	sayMissing(t)
+	w := newWorld(t)
+	if n := findNPM(); n.missing == "" {
+		w.add(w.everythingHTTP(t, n, entry{Type: "sse"}))
+	}
+	tb := &table{columns: []string{"CLIENT"}}
+	for _, s := range w.servers {
+		tb.columns = append(tb.columns, s.name)
+	}
+	first := make(map[string]*report)
+	for _, c := range clients {
+		if c.npm && findNPM().missing != "" {
+			tb.add(c.name, "skipped: npm peers are missing")
+			continue
+		}
+		row := []string{c.name}
+		for _, s := range w.servers {
+			if c.era == "modern" && !s.modern {
+				row = append(row, "-") // such a client speaks nothing else
+				continue
+			}
+			row = append(row, runCell(t, c.name+"/"+s.name, func(t *testing.T) {
+				r := ask(t, c, s)
+				if first[s.name] == nil {
+					first[s.name] = r
+				}
+				checkAgreement(t, c, r, first[s.name])
+			}))
+		}
+		tb.add(row...)
+	}
+	tb.log(t)
+}
+
+// ask lets a client ask a server itself, and checks what it saw.
+func ask(t *testing.T, c client, s server) *report {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	j := s.direct(c.era)
+	uses := c.uses(s)
+	j.Ops = nil
+	for _, u := range uses {
+		j.Ops = append(j.Ops, u.op)
+	}
+	r, err := c.do(ctx, j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Error != "" {
+		t.Fatal(r.Error)
+	}
+	if want := c.version(s.modern); r.Version != "" && r.Version != want {
+		t.Errorf("protocol version %s, want %s", r.Version, want)
+	}
+	for _, k := range kinds {
+		ids, err := k.ids(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(ids) < s.least[k.name] {
+			t.Errorf("%d %s, want at least %d", len(ids), k.name, s.least[k.name])
+		}
+		if err := checkUnion(ids, [][]string{ids}); err != nil {
+			t.Errorf("%s: %v", k.name, err)
+		}
+	}
+	for i, u := range uses {
+		if err := u.check(r, i); err != nil {
+			t.Error(err)
+		}
+	}
+	return r
+}
+
+// uses is what a client does with a server.
+func (c client) uses(s server) []use {
+	if !c.slow {
+		return s.uses
+	}
+	return slices.DeleteFunc(slices.Clone(s.uses), func(u use) bool { return u.Method != "tools/call" })
+}
+
+func (u use) check(r *report, i int) error {
+	if i >= len(r.Ops) {
+		return fmt.Errorf("%v: no answer", u.op)
+	}
+	o := r.Ops[i]
+	if o.Error != "" {
+		return fmt.Errorf("%v: %s", u.op, o.Error)
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, o.Result); err != nil {
+		return fmt.Errorf("%v: %w", u.op, err)
+	}
+	if !strings.Contains(compact.String(), u.want) {
+		return fmt.Errorf("%v: no %q in %s", u.op, u.want, short(o.Result))
+	}
+	return nil
+}
+
+// checkAgreement checks that a client saw the same lists as the first one. Clients that declare other
+// capabilities may see other tools.
+func checkAgreement(t *testing.T, c client, r, first *report) {
+	t.Helper()
+	for _, k := range kinds {
+		if c.fixed && k.name == "tools" {
+			continue
+		}
+		got, err1 := k.ids(r)
+		want, err2 := k.ids(first)
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
+		}
+		if err := sameList(got, want); err != nil {
+			t.Errorf("%s: %v", k.name, err)
+		}
+	}
+}

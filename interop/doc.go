@@ -1,0 +1,14 @@
+// Package interop runs roster between MCP clients and servers that other people wrote.
+//
+// It has tests only. TestGateway puts npm and Go servers behind one roster, drives it with npm and
+// Go clients over HTTP and stdio, and compares what each client sees with what the same client sees
+// when it asks the servers themselves. TestDirect is that second half alone: it checks the clients,
+// the servers and this harness without roster.
+//
+//	make run      install the npm peers, build roster, run TestGateway
+//	make direct   install the npm peers, run TestDirect
+//
+// Both print a table of clients and servers. The environment variable ROSTER names the binary under
+// test. Without npm only the Go peers take part, which the output says; where CI is "true", that is
+// a failure.
+package interop
