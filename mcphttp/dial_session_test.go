@@ -135,28 +135,29 @@ func TestDialSessionLostLate(t *testing.T) {
 // and another with the next call.
 func TestDialRenewalFails(t *testing.T) {
 	for _, tt := range []struct {
-		name string
-		fail func(w http.ResponseWriter, r received) bool
-		want string
+		name  string
+		fail  func(w http.ResponseWriter, r received) bool
+		want  string
+		ended int // sessions that began in vain
 	}{
 		{"initialize refused", func(w http.ResponseWriter, r received) bool {
 			if r.msg.Method == mcp.MethodInitialize {
 				answerJSON(w, jsonrpc.AppendError(nil, r.msg.ID, jsonrpc.Errorf(-32603, "starting")))
 			}
 			return r.msg.Method == mcp.MethodInitialize
-		}, "cannot be begun: starting (-32603)"},
+		}, "cannot be begun: starting (-32603)", 0},
 		{"initialized refused", func(w http.ResponseWriter, r received) bool {
 			if r.msg.Method == mcp.MethodInitialized {
 				w.WriteHeader(http.StatusServiceUnavailable)
 			}
 			return r.msg.Method == mcp.MethodInitialized
-		}, "cannot be begun: notifications/initialized: HTTP status 503"},
+		}, "cannot be begun: notifications/initialized: HTTP status 503", 1},
 		{"new session unknown as well", func(w http.ResponseWriter, r received) bool {
 			if r.msg.Method == mcp.MethodToolsCall {
 				w.WriteHeader(http.StatusNotFound)
 			}
 			return r.msg.Method == mcp.MethodToolsCall
-		}, "HTTP status 404"},
+		}, "HTTP status 404", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -191,6 +192,9 @@ func TestDialRenewalFails(t *testing.T) {
 				}
 				if n := len(server.all(mcp.MethodToolsCall)); n > 40 {
 					t.Errorf("%d calls", n)
+				}
+				if n := len(server.all(http.MethodDelete)); n != tt.ended {
+					t.Errorf("%d sessions were ended", n)
 				}
 				broken.Store(false)
 				if _, err := c.Do(t.Context(), toolCall("")); err != nil {
@@ -328,67 +332,76 @@ func TestDialInitializeAgain(t *testing.T) {
 // TestDialCancel: when a caller gives up, a stateless server sees its stream
 // close; one with sessions is told in words, but not of initialize.
 func TestDialCancel(t *testing.T) {
-	for _, tt := range []struct {
-		name    string
-		method  string
-		version mcp.Version
-		keep    bool
-		told    bool
-	}{
+	for _, tt := range []cancelTest{
 		{name: "stateless", method: mcp.MethodToolsCall, version: mcp.Latest},
 		{name: "session", method: mcp.MethodToolsCall, told: true},
 		{name: "session, kept", method: mcp.MethodToolsCall, keep: true},
 		{name: "initialize", method: mcp.MethodInitialize},
 	} {
 		for _, streamed := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s streamed %v", tt.name, streamed), func(t *testing.T) {
+			name := fmt.Sprintf("%s streamed %v", tt.name, streamed)
+			t.Run(name, func(t *testing.T) {
 				server := newRemote(t, nil)
-				c := begun(t, server.url, mcphttp.DialOptions{})
-				closed := make(chan struct{})
-				server.on(func(w http.ResponseWriter, r received) bool {
-					if r.msg.Method != tt.method {
-						return false
-					}
-					if streamed {
-						w.Header().Set(mcp.HeaderSession, "s1")
-						startStream(w)
-					}
-					<-r.ctx.Done()
-					close(closed)
-					return true
+				testCancel(t, server, begun(t, server.url, mcphttp.DialOptions{}), tt, streamed, func() {})
+			})
+			t.Run(name+" in memory", func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					server := newMemoryRemote(t, nil)
+					testCancel(t, server, begun(t, "http://h/mcp", inMemory(server)), tt, streamed, synctest.Wait)
 				})
-				ctx, cancel := context.WithCancelCause(within10s(t))
-				call := toolCall(tt.version)
-				call.Method, call.KeepOnCancel = tt.method, tt.keep
-				var id jsonrpc.ID
-				call.Sent = func(sent jsonrpc.ID) { id = sent }
-				seen := len(server.all(tt.method))
-				done := make(chan error, 1)
-				go func() { // ends with ctx
-					_, err := c.Do(ctx, call)
-					done <- err
-				}()
-				server.await(t, tt.method, seen+1)
-				cancel(errTest)
-				if err := <-done; err != errTest {
-					t.Errorf("got %v", err)
-				}
-				<-closed
-				if tt.told {
-					got := server.await(t, mcp.MethodCanceled, 1)[0]
-					want := fmt.Sprintf(`{"requestId":%s,"reason":"gone on purpose"}`, id)
-					if string(got.msg.Params.Raw) != want || got.header.Get(mcp.HeaderSession) != "s1" {
-						t.Errorf("told %s in %q, want %s", got.msg.Params.Raw, got.header.Get(mcp.HeaderSession), want)
-					}
-				}
-				if err := c.Close(); err != nil {
-					t.Error(err)
-				}
-				if n := len(server.all(mcp.MethodCanceled)); !tt.told && n != 0 {
-					t.Errorf("told %d times", n)
-				}
 			})
 		}
+	}
+}
+
+type cancelTest struct {
+	name    string
+	method  string
+	version mcp.Version
+	keep    bool
+	told    bool
+}
+
+func testCancel(t *testing.T, server *remote, c *mcphttp.Conn, tt cancelTest, streamed bool, settle func()) {
+	closed := make(chan struct{})
+	server.on(func(w http.ResponseWriter, r received) bool {
+		if r.msg.Method != tt.method {
+			return false
+		}
+		if streamed {
+			startStream(w)
+		}
+		<-r.ctx.Done()
+		close(closed)
+		return true
+	})
+	ctx, cancel := context.WithCancelCause(within10s(t))
+	call := toolCall(tt.version)
+	call.Method, call.KeepOnCancel = tt.method, tt.keep
+	var id jsonrpc.ID
+	call.Sent = func(sent jsonrpc.ID) { id = sent }
+	seen := len(server.all(tt.method))
+	done := make(chan error, 1)
+	go func() { // ends with ctx
+		_, err := c.Do(ctx, call)
+		done <- err
+	}()
+	server.await(t, tt.method, seen+1)
+	cancel(errTest)
+	if err := <-done; err != errTest {
+		t.Errorf("got %v", err)
+	}
+	<-closed
+	settle()
+	if tt.told {
+		got := server.await(t, mcp.MethodCanceled, 1)[0]
+		want := fmt.Sprintf(`{"requestId":%s,"reason":"gone on purpose"}`, id)
+		if string(got.msg.Params.Raw) != want || got.header.Get(mcp.HeaderSession) != "s1" {
+			t.Errorf("told %s in %q, want %s", got.msg.Params.Raw, got.header.Get(mcp.HeaderSession), want)
+		}
+	}
+	if n := len(server.all(mcp.MethodCanceled)); !tt.told && n != 0 {
+		t.Errorf("told %d times", n)
 	}
 }
 

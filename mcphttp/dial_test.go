@@ -3,6 +3,7 @@ package mcphttp_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -150,10 +151,17 @@ func TestDialNotifications(t *testing.T) {
 				} else {
 					writePieces(conn, tt.response, 1<<20)
 				}
-				return tt.response != hung
+				if tt.response == hung && !strings.Contains(body, `"id"`) {
+					_, _ = io.Copy(io.Discard, conn) // until the client closes it
+				}
+				return true
 			})
 			c := dial(t, server.url, mcphttp.DialOptions{})
-			err := c.Notify(within10s(t), "notifications/x", nil)
+			ctx := within10s(t)
+			err := c.Notify(ctx, "notifications/x", nil)
+			if ctx.Err() != nil {
+				t.Error("waited for the end of the body")
+			}
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.want)) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}

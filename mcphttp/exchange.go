@@ -36,8 +36,13 @@ type exchange struct {
 }
 
 // arm makes the response a stream once it has taken a while, since clients and
-// proxies give up on one that does not even begin.
+// proxies give up on one that does not even begin; at once for a client that
+// names streams first.
 func (x *exchange) arm() {
+	if prefersStream(x.request.Header) {
+		_, _ = x.open() // an error: it was answered just now
+		return
+	}
 	if d := x.h.opts.StreamAfter; d > 0 {
 		x.timer = time.AfterFunc(d, func() { _, _ = x.open() }) // an error: it was answered just now
 	}
@@ -218,10 +223,8 @@ func noMessage(w http.ResponseWriter) {
 func writeWhole(w http.ResponseWriter, status int, body []byte, timeout time.Duration) {
 	const big, rate = 64 << 10, 8 << 10 // bytes; bytes a second
 	if len(body) > big {
-		control := http.NewResponseController(w)
 		allowed := timeout + time.Duration(len(body)/rate)*time.Second
-		_ = control.SetWriteDeadline(time.Now().Add(allowed)) // unsupported: the server's own limits hold
-		defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(allowed)) // unsupported: the server's own limits hold
 	}
 	writeJSON(w, status, body)
 }

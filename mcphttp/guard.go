@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/mcp-roster/roster/jsonrpc"
@@ -22,17 +23,18 @@ type Guard struct {
 	// "gw.example.com:8443" for that one, "*" for all.
 	Hosts []string
 	// Origins are further values of Origin, such as "https://app.example.com",
-	// or "*" for all. The origin of an allowed Host is allowed.
+	// or "*" for all. The origin of a Host that is allowed by name is allowed.
 	Origins []string
 }
 
 // Check returns why a request is refused, nil if it is not.
 func (g *Guard) Check(r *http.Request) error {
-	if !g.hostAllowed(r.Host) {
+	named := g.hostNamed(r.Host)
+	if !named && !slices.Contains(g.Hosts, "*") {
 		return fmt.Errorf("host %q is not allowed here", r.Host)
 	}
 	for _, origin := range r.Header["Origin"] {
-		if !g.originAllowed(origin, r.Host) {
+		if !g.originAllowed(origin) && !(named && sameHost(origin, r.Host)) {
 			return fmt.Errorf("origin %q is not allowed here", origin)
 		}
 	}
@@ -51,31 +53,33 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-func (g *Guard) hostAllowed(hostport string) bool {
+// hostNamed reports whether a Host is loopback or in the list by its name.
+func (g *Guard) hostNamed(hostport string) bool {
 	host := hostname(hostport)
-	if loopback(host) {
-		return true
-	}
-	for _, h := range g.Hosts {
-		if h == "*" || strings.EqualFold(h, hostport) || strings.EqualFold(h, host) {
-			return true
-		}
-	}
-	return false
+	return loopback(host) || slices.ContainsFunc(g.Hosts, func(h string) bool {
+		return strings.EqualFold(h, hostport) || strings.EqualFold(h, host)
+	})
 }
 
-// originAllowed judges an Origin that came with a Host that is allowed.
-func (g *Guard) originAllowed(origin, host string) bool {
+func (g *Guard) originAllowed(origin string) bool {
 	for _, o := range g.Origins {
 		if o == "*" || strings.EqualFold(strings.TrimSuffix(o, "/"), origin) {
 			return true
 		}
 	}
+	u, ok := webOrigin(origin)
+	return ok && loopback(u.Hostname())
+}
+
+// sameHost reports whether a page came from the very host that it now asks.
+func sameHost(origin, host string) bool {
+	u, ok := webOrigin(origin)
+	return ok && strings.EqualFold(u.Host, host)
+}
+
+func webOrigin(origin string) (*url.URL, bool) {
 	u, err := url.Parse(origin)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
-		return false
-	}
-	return loopback(u.Hostname()) || strings.EqualFold(u.Host, host)
+	return u, err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.User == nil
 }
 
 func loopback(host string) bool {

@@ -50,6 +50,8 @@ func TestGuard(t *testing.T) {
 		{public, "gw.example.com", "https://app.example.com:8443", false},
 		{public, "gw.example.com", "https://gw.example.com", true},
 		{public, "gw.example.com", "vscode-webview://x", true},
+		{&mcphttp.Guard{Hosts: []string{"*"}}, "evil.example", "http://evil.example", false}, // rebound
+		{&mcphttp.Guard{Hosts: []string{"*"}}, "any", "", true},
 		{&mcphttp.Guard{Hosts: []string{"*"}, Origins: []string{"*"}}, "any", "https://any.example", true},
 	}
 	for _, tt := range tests {

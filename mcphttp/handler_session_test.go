@@ -143,31 +143,37 @@ func TestSessionPrincipal(t *testing.T) {
 }
 
 func TestSessionCap(t *testing.T) {
-	hang := newHanging()
-	b := &backend{tools: map[string]jsonrpc.HandlerFunc{"hang": hang.Handle}}
-	e := serveHTTP(t, b, mcphttp.HandlerOptions{MaxSessions: 2})
-	one, two := e.initialize("2025-11-25"), e.initialize("2025-11-25")
-	e.post(list, one) // two is idle for longer now
-	three := e.initialize("2025-11-25")
-	within(t, "the end of the longest idle session", b.session(1).Done())
-	for name, want := range map[string]struct {
-		h      hdr
-		status int
-	}{"one": {one, 200}, "two": {two, 404}, "three": {three, 200}} {
-		if a := e.post(list, want.h); a.status != want.status {
-			t.Errorf("%s: %d", name, a.status)
-		}
+	const most = 6
+	b := &backend{}
+	e := serveHTTP(t, b, mcphttp.HandlerOptions{MaxSessions: most})
+	var all []hdr
+	for range most {
+		all = append(all, e.initialize("2025-11-25"))
 	}
+	for _, i := range []int{0, 1, 3, 4, 5} { // 2 is idle for longest now
+		e.post(list, all[i])
+	}
+	all = append(all, e.initialize("2025-11-25"))
+	within(t, "the end of the longest idle session", b.session(2).Done())
 	ctx, leave := context.WithCancel(testContext(t))
 	defer leave()
-	for _, h := range []hdr{one, three} {
-		e.stream(ctx, "GET", "", h).must() // no session with an open stream is idle
+	for i, h := range all {
+		want := 200
+		if i == 2 {
+			want = 404
+		}
+		if a := e.post(list, h); a.status != want {
+			t.Errorf("session %d: %d", i, a.status)
+		}
+		if want == 200 {
+			e.stream(ctx, "GET", "", h).must() // no session with an open stream is idle
+		}
 	}
 	a := e.post(`{"jsonrpc":"2.0","id":9,"method":"initialize","params":{}}`, nil)
 	if id, code := messageID(t, a.body); a.status != 503 || id != "9" || code != jsonrpc.CodeInternal {
 		t.Errorf("initialize when none is idle: %d %s", a.status, a.body)
 	}
-	if n := e.handler.Sessions(); n != 2 {
+	if n := e.handler.Sessions(); n != most {
 		t.Errorf("%d sessions", n)
 	}
 }
@@ -273,7 +279,7 @@ func TestDisconnect(t *testing.T) {
 					ended <- context.Cause(ctx)
 					return nil, nil
 				}}}
-				e := serveHTTP(t, b, mcphttp.HandlerOptions{})
+				e := serveHTTP(t, b, mcphttp.HandlerOptions{StreamAfter: -1})
 				ctx, leave := context.WithCancel(testContext(t))
 				body, h := modernCall("1", "t")
 				if era != "2026-07-28" {
@@ -319,7 +325,7 @@ func TestDisconnect(t *testing.T) {
 }
 
 func TestPeerCall(t *testing.T) {
-	asked := make(chan error, 4)
+	asked, proceed := make(chan error, 1), make(chan struct{})
 	ask := func(ctx context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
 		res, err := req.Peer.Call(ctx, "elicitation/create", jsontext.Value(`{"message":"?"}`))
 		if err != nil {
@@ -335,13 +341,11 @@ func TestPeerCall(t *testing.T) {
 			return ask(ctx, req)
 		},
 		"careless": func(_ context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
-			if err := req.Peer.Notify(context.Background(), "notifications/message", nil); err != nil {
-				return nil, err
-			}
 			go func() {
 				_, err := req.Peer.Call(context.Background(), "ping", nil)
 				asked <- err
 			}()
+			<-proceed
 			return nil, nil
 		},
 	}}
@@ -385,10 +389,13 @@ func TestPeerCall(t *testing.T) {
 	})
 	t.Run("outlived", func(t *testing.T) {
 		s := e.stream(testContext(t), "POST", legacyCall("7", "careless"), session)
-		for { // the request, if it was faster than the answer, then what takes it back, then the answer
-			if ev := s.must(); strings.Contains(ev.data, `"id":7`) {
-				break
-			}
+		m, _ := jsonrpc.Parse([]byte(s.must().data))
+		close(proceed)
+		if ev := s.must(); !strings.Contains(ev.data, `"notifications/cancelled","params":{"requestId":`+m.ID.String()+`,`) {
+			t.Errorf("cancel %+v", ev)
+		}
+		if ev := s.must(); !strings.Contains(ev.data, `"id":7`) {
+			t.Errorf("answer %+v", ev)
 		}
 		s.atEnd()
 		select {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -352,8 +353,13 @@ func deafClient(t *testing.T, e *endpoint, method, body string, h hdr) {
 	}
 	t.Cleanup(func() { conn.Close() })
 	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+	writeRequest(t, conn, addr, method, body, h)
+}
+
+func writeRequest(t *testing.T, conn net.Conn, host, method, body string, h hdr) {
+	t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s / HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n", method, addr, len(body))
+	fmt.Fprintf(&b, "%s / HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n", method, host, len(body))
 	for k, v := range h {
 		fmt.Fprintf(&b, "%s: %s\r\n", k, v)
 	}
@@ -450,6 +456,78 @@ func TestStreamSlowReader(t *testing.T) {
 		for !strings.Contains(s.must().data, `"end"`) {
 		}
 	})
+}
+
+// pipeListener accepts connections without buffers: a write blocks until the
+// other end reads. writes is told of each that begins.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	writes chan struct{}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return &tellingConn{c, l.writes}, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error   { close(l.closed); return nil }
+func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
+
+type tellingConn struct {
+	net.Conn
+	writes chan struct{}
+}
+
+func (c *tellingConn) Write(p []byte) (int, error) {
+	select {
+	case c.writes <- struct{}{}:
+	default:
+	}
+	return c.Conn.Write(p)
+}
+
+func TestStreamBlockedWrite(t *testing.T) {
+	// A write that is under way when its client is dropped does not hold the
+	// request, however long a write may take.
+	l := &pipeListener{make(chan net.Conn), make(chan struct{}), make(chan struct{}, 1)}
+	done := make(chan error, 1)
+	b := &backend{tools: map[string]jsonrpc.HandlerFunc{"flood": func(ctx context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
+		err := req.Peer.Notify(ctx, "n", nil)
+		<-l.writes // blocked from here on
+		for err == nil {
+			err = req.Peer.Notify(ctx, "n", nil)
+		}
+		<-ctx.Done()
+		done <- context.Cause(ctx)
+		return nil, err
+	}}}
+	h := mcphttp.NewHandler(b, mcphttp.HandlerOptions{WriteTimeout: time.Hour, QueueMessages: 10})
+	server := &http.Server{Handler: h}
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = server.Serve(l) })
+	near, far := net.Pipe()
+	l.conns <- far
+	body, header := modernCall("1", "flood")
+	writeRequest(t, near, "localhost", "POST", body, header)
+	select {
+	case err := <-done:
+		if !errors.Is(err, jsonrpc.ErrCanceled) {
+			t.Errorf("the request's context ended with %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("the request hangs in a write")
+	}
+	if err := h.Close(testContext(t)); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	_ = server.Close()
+	near.Close()
+	wg.Wait()
 }
 
 func TestBatch(t *testing.T) {

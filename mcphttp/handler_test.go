@@ -498,7 +498,7 @@ func TestHandlerBigAnswer(t *testing.T) {
 	b := &backend{tools: map[string]jsonrpc.HandlerFunc{
 		"big": func(context.Context, *jsonrpc.Request) (jsontext.Value, error) { return jsontext.Value(big), nil },
 		"noted": func(ctx context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
-			return jsontext.Value(big), req.Peer.Notify(ctx, "notifications/message", nil)
+			return jsontext.Value(big), req.Peer.Notify(ctx, "notifications/message", jsontext.Value(big)) // the first is never too much
 		},
 	}}
 	e := serveHTTP(t, b, mcphttp.HandlerOptions{QueueBytes: 1 << 10})
@@ -514,6 +514,26 @@ func TestHandlerBigAnswer(t *testing.T) {
 		t.Errorf("%d bytes on the stream, want %d", len(ev.data), len(want))
 	}
 	s.atEnd()
+}
+
+func TestStreamLeavesConnectionUsable(t *testing.T) {
+	// The time limits of a stream's writes end with it.
+	const limit = 30 * time.Millisecond
+	b := &backend{tools: map[string]jsonrpc.HandlerFunc{
+		"noisy": noisy,
+		"late": func(context.Context, *jsonrpc.Request) (jsontext.Value, error) {
+			<-time.After(2 * limit)
+			return nil, nil
+		},
+	}}
+	e := serveHTTP(t, b, mcphttp.HandlerOptions{WriteTimeout: limit})
+	e.client.Transport.(*http.Transport).MaxConnsPerHost = 1
+	body, h := modernCall("1", "noisy")
+	e.post(body, h)
+	body, h = modernCall("2", "late")
+	if a := e.post(body, h); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
 }
 
 func TestHandlerClose(t *testing.T) {

@@ -168,7 +168,7 @@ func (in *intake) message(data []byte) (found bool, err error) {
 // answer, unless it was seen to be something else.
 func (in *intake) invalid(m *jsonrpc.Message, err error) error {
 	if in.call != nil && m.Method == "" {
-		return fmt.Errorf("%w: %v", errMessage, err) // err is not the server's own
+		return fmt.Errorf("%w: %s", errMessage, err.Error()) // err is not the server's own
 	}
 	in.conn.opts.Logger.Debug("message dropped", "err", err)
 	return nil

@@ -171,19 +171,22 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, m *jsonrpc.Messa
 	}
 	defer h.leave(x)
 	req := jsonrpc.Request{ID: m.ID, Method: m.Method, Params: m.Params, Header: r.Header, Principal: h.opts.Principal(r), Peer: x}
+	var running *serverCall
 	if s == nil {
 		stop := context.AfterFunc(r.Context(), func() { cancel(jsonrpc.ErrCanceled) })
 		defer stop()
 	} else {
-		running, f := s.begin(m.ID, cancel)
-		if f != nil {
+		var f *refusal
+		if running, f = s.begin(m.ID, cancel); f != nil {
 			return f
 		}
-		defer s.end(running)
 		req.Session = s.public
 	}
 	x.arm()
 	result, err := h.call(ctx, &req)
+	if s != nil {
+		s.end(running) // before the answer: then the client may use the id again
+	}
 	x.respond(m.ID, result, err, canceled(ctx))
 	return nil
 }

@@ -43,6 +43,14 @@ func accepts(h http.Header, types ...string) bool {
 	return true
 }
 
+// prefersStream reports whether an Accept header names streams before JSON,
+// without weights that would say more than the order does.
+func prefersStream(h http.Header) bool {
+	fields := h["Accept"]
+	return len(fields) == 1 && !strings.Contains(fields[0], ";") &&
+		strings.HasPrefix(strings.TrimLeft(fields[0], " \t"), "text/event-stream")
+}
+
 // anyAccepts goes by the most specific range that matches the media type.
 func anyAccepts(ranges []string, mediaType string) bool {
 	major, _, _ := strings.Cut(mediaType, "/")

@@ -95,10 +95,7 @@ func (w *sseWriter) run() error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.finished = true
-	if !w.aborted && err == nil {
-		_ = w.control.SetWriteDeadline(time.Time{}) // the connection may have more requests to carry
-	}
+	w.finished = true // net/http takes the deadline off the connection when the request is done
 	return err
 }
 

@@ -125,35 +125,42 @@ func (c *Catalog) readLocked(b *block, k mcp.Kind, items []jsontext.Value) []*En
 	entries := make([]*Entry, 0, len(items))
 	seen := make(map[string]bool, len(items))
 	for _, raw := range items {
-		d, err := mcp.ParseDefinition(k, raw)
-		if err == nil && seen[fold(k, d.Key)] {
+		e, err := c.itemLocked(b, k, now, len(entries), raw)
+		if err == nil && seen[e.key()] {
 			err = errTwice
 		}
-		if err != nil {
-			l.refused.add(d.Key, err.Error())
+		switch {
+		case err != nil:
+			l.refused.add(e.Own, err.Error())
 			continue
-		}
-		if old, ok := now.Lookup(d.Key); ok && bytes.Equal(old.Value.raw, d.Object.Raw) {
-			seen[fold(k, d.Key)] = true
-			entries = append(entries, old.Value)
-			continue
-		}
-		e, err := c.entryLocked(b, d)
-		if err != nil {
-			l.refused.add(d.Key, err.Error())
-			continue
+		case named(k), c.names.claim(k, e.key(), owner{b.Name, e.key()}):
+			entries = append(entries, e)
+		default:
+			l.hidden = append(l.hidden, e)
 		}
 		seen[e.key()] = true
-		if !named(k) && !c.names.claim(k, e.key(), owner{b.Name, e.key()}) {
-			l.hidden = append(l.hidden, e)
-			continue
-		}
-		entries = append(entries, e)
 	}
 	return entries
 }
 
 var errTwice = errors.New("listed twice; the first one counts")
+
+// itemLocked returns the entry for an item of a list: the one that there is, if
+// the item is what it was. It looks first where most often it is found. With an
+// error, only Own is set.
+func (c *Catalog) itemLocked(b *block, k mcp.Kind, now *registry.Snapshot[*Entry], guess int, raw jsontext.Value) (*Entry, error) {
+	if guess < now.Len() && bytes.Equal(now.At(guess).Value.raw, raw) {
+		return now.At(guess).Value, nil
+	}
+	d, err := mcp.ParseDefinition(k, raw)
+	if err != nil {
+		return &Entry{Own: d.Key}, err
+	}
+	if old, ok := now.Lookup(d.Key); ok && bytes.Equal(old.Value.raw, d.Object.Raw) {
+		return old.Value, nil
+	}
+	return c.entryLocked(b, d)
+}
 
 // entryLocked returns an entry for a definition. Its bytes are copied: the ones
 // that came are part of a whole message, which one changed item must not keep.
@@ -163,7 +170,7 @@ func (c *Catalog) entryLocked(b *block, d mcp.Definition) (*Entry, error) {
 	if d.Kind == mcp.Tools {
 		params, err := mcp.ParamHeaders(d.Object.Get("inputSchema"))
 		if err != nil && b.HTTP {
-			return nil, err
+			return e, err
 		}
 		e.Params = params
 	}
@@ -172,7 +179,7 @@ func (c *Catalog) entryLocked(b *block, d mcp.Definition) (*Entry, error) {
 	}
 	exposed, ok := c.names.give(d.Kind, b.prefix, owner{b.Name, d.Key})
 	if !ok {
-		return nil, fmt.Errorf("no name of up to %d characters is free for it", c.opts.NameLength)
+		return e, fmt.Errorf("no name of up to %d characters is free for it", c.opts.NameLength)
 	}
 	if exposed != d.Key {
 		e.Exposed, e.Definition = exposed, d.Renamed(exposed)

@@ -73,10 +73,11 @@ func (c *Catalog) viewLocked(k mcp.Kind) *view {
 			v.ttl, contributing = p.ttl, true
 		}
 	}
+	sum := make([]byte, 8)
 	for f := range v.sums {
 		v.sums[f] = mcp.Fingerprint(func(yield func(jsontext.Value) bool) {
 			for _, p := range v.parts {
-				if p.sums[f] != 0 && !yield(binary.LittleEndian.AppendUint64(nil, p.sums[f])) {
+				if p.sums[f] != 0 && !yield(binary.LittleEndian.AppendUint64(sum[:0], p.sums[f])) {
 					return
 				}
 			}

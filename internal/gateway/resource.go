@@ -29,10 +29,7 @@ func (s *Source) readResource(ctx context.Context, r *server.Request) (jsonrpc.O
 	if ok {
 		return s.plain(ctx, e.Server, r, nil)
 	}
-	missing := error(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown resource %q: no server lists it or has a template for it", uri))
-	if !r.Caller.Version.Stateless() {
-		missing = jsonrpc.Errorf(mcp.CodeResourceNotFound, "unknown resource %q: no server lists it or has a template for it", uri)
-	}
+	missing := unknownResource(r, uri)
 	var result jsonrpc.Object
 	s.catalog.Each(mcp.Templates, func(t *catalog.Entry) bool {
 		if !matches(t.Own, uri) {
@@ -42,6 +39,17 @@ func (s *Source) readResource(ctx context.Context, r *server.Request) (jsonrpc.O
 		return isNotFound(missing)
 	})
 	return result, missing
+}
+
+// unknownResource is the error for a URI that nobody has, in the words of the
+// caller's version (server/resources, Error Handling).
+func unknownResource(r *server.Request, uri string) error {
+	e := jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown resource %q: no server lists it or has a template for it", uri)
+	if !r.Caller.Version.Stateless() {
+		e.Code = mcp.CodeResourceNotFound
+	}
+	e.Data = append(append([]byte(`{"uri":`), mcp.String(uri)...), '}')
+	return e
 }
 
 // matches reports whether a URI is an expansion of a template (RFC 6570).

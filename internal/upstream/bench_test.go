@@ -19,6 +19,8 @@ type instant struct {
 	list jsonrpc.Object
 	ok   jsonrpc.Object
 	hi   jsonrpc.Object
+	// asked is called when server/discover comes; it may be nil.
+	asked func()
 }
 
 func (w *instant) Do(_ context.Context, call *jsonrpc.Call) (jsonrpc.Object, error) {
@@ -26,6 +28,9 @@ func (w *instant) Do(_ context.Context, call *jsonrpc.Call) (jsonrpc.Object, err
 	case mcp.MethodToolsCall:
 		return w.ok, nil
 	case mcp.MethodDiscover:
+		if w.asked != nil {
+			w.asked()
+		}
 		return w.hi, nil
 	}
 	return w.list, nil

@@ -169,7 +169,6 @@ func (s *Server) listAll(ctx context.Context, c *connection) bool {
 	})
 	late := time.NewTimer(partly)
 	defer late.Stop()
-	var news Lists
 	for range mcp.Kinds {
 		for waiting := true; waiting; {
 			select {
@@ -177,23 +176,22 @@ func (s *Server) listAll(ctx context.Context, c *connection) bool {
 				if ended(ctx, w.err) {
 					return false
 				}
-				s.shelve(c, w, &news)
+				s.shelve(w)
 				waiting = false
 			case <-late.C:
-				if news.any() {
-					s.publish(c, &news)
+				if s.news.any() {
+					s.publish(c)
 				}
 			}
 		}
 	}
-	s.publish(c, &news)
+	s.publish(c)
 	return true
 }
 
 // listSome walks some kinds again and publishes what changed. False if the
 // connection ended meanwhile.
 func (s *Server) listSome(ctx context.Context, c *connection, kinds kindSet) bool {
-	var news Lists
 	for _, k := range mcp.Kinds {
 		if kinds&bit(k) == 0 {
 			continue
@@ -202,10 +200,10 @@ func (s *Server) listSome(ctx context.Context, c *connection, kinds kindSet) boo
 		if ended(ctx, w.err) {
 			return false
 		}
-		s.shelve(c, w, &news)
+		s.shelve(w)
 	}
 	if kinds != 0 {
-		s.publish(c, &news)
+		s.publish(c)
 	}
 	return true
 }
@@ -233,11 +231,14 @@ func (s *Server) walk(ctx context.Context, c *connection, k mcp.Kind) walked {
 	return walked{k, list, err}
 }
 
-// shelve takes the outcome of a walk and adds what is new of it to news.
-func (s *Server) shelve(c *connection, w walked, news *Lists) {
+// shelve takes the outcome of a walk and adds what is new of it to the news.
+func (s *Server) shelve(w walked) {
 	sh := &s.shelves[w.kind]
 	list := sh.put(&w.list, w.err, time.Now())
-	news.Kinds[w.kind] = Listed{List: list, Err: w.err}
+	s.news.Kinds[w.kind].Err = w.err
+	if list != nil {
+		s.news.Kinds[w.kind].List = list
+	}
 	if w.err != nil {
 		s.opts.Logger.Debug("walk of a list failed", "server", s.opts.Name, "kind", w.kind.String(), "err", w.err)
 	}
@@ -262,8 +263,8 @@ func (l *Lists) any() bool {
 	return false
 }
 
-// publish tells Lists what is new, if anything is, and empties news.
-func (s *Server) publish(c *connection, news *Lists) {
+// publish tells Lists what is new, if anything is.
+func (s *Server) publish(c *connection) {
 	s.setStatus(func(st *Status) {
 		st.State = Ready
 		for i := range st.Kinds {
@@ -273,15 +274,16 @@ func (s *Server) publish(c *connection, news *Lists) {
 		}
 	})
 	info := c.client.Server()
-	if !news.any() && s.shown != nil && sameInfo(s.shown, &info) {
+	if !s.news.any() && s.shown != nil && sameInfo(s.shown, &info) {
 		return
 	}
 	s.shown = &info
+	news := s.news
+	s.news = Lists{}
 	news.Server = info
 	if s.opts.Hooks.Lists != nil {
-		s.opts.Hooks.Lists(*news)
+		s.opts.Hooks.Lists(news)
 	}
-	*news = Lists{}
 }
 
 func sameInfo(a, b *client.ServerInfo) bool {

@@ -269,6 +269,56 @@ func TestTrippedWalks(t *testing.T) {
 	})
 }
 
+// TestTripsThatDiffer: walks that a guard ends, each with other items, are never
+// believed over a list that is known to be whole.
+func TestTripsThatDiffer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend(mcp.V20251125, "a", "b")
+		g := run(t, upstream.Options{Dial: b.host.Dial, Limits: client.Limits{Pages: 2}})
+		synctest.Wait()
+		n := 0
+		b.script(func(p *mcptest.Peer, m *jsonrpc.Message) bool {
+			if m.Method == mcp.MethodToolsList {
+				n++
+				p.Reply(m, fmt.Sprintf(`{"tools":[{"name":"t%d"}],"nextCursor":"c%d"}`, n, n))
+			}
+			return m.Method == mcp.MethodToolsList
+		})
+		b.change(b.host.Peer())
+		pass(time.Hour)
+		if g.published() != 1 || g.tools() != "a b" || b.listed() < 20 {
+			t.Errorf("published %d times after %d walks, tools %q", g.published(), b.listed()/2, g.tools())
+		}
+		g.wantState(t, upstream.Degraded)
+	})
+}
+
+// TestDeathInFirstWalks: a connection that ends before its lists are walked
+// publishes none of them, and no failures either.
+func TestDeathInFirstWalks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBackend(mcp.V20251125, "a")
+		b.script(func(p *mcptest.Peer, m *jsonrpc.Message) bool {
+			if m.Method == mcp.MethodPromptsList && b.host.Dials() == 1 {
+				p.Close()
+				return true
+			}
+			return false
+		})
+		g := run(t, upstream.Options{Dial: b.host.Dial})
+		synctest.Wait()
+		g.wantState(t, upstream.Down)
+		if g.published() != 0 || g.server.Status().Kinds[mcp.Prompts].Err != nil {
+			t.Errorf("published %d times: %+v", g.published(), g.server.Status())
+		}
+		pass(5 * time.Second)
+		g.wantState(t, upstream.Ready)
+		if g.published() != 1 || g.tools() != "a" {
+			t.Errorf("published %d times, tools %q", g.published(), g.tools())
+		}
+	})
+}
+
 // TestStale: who lists what has grown old has it walked again, unless the server
 // says itself when it changes.
 func TestStale(t *testing.T) {

@@ -29,6 +29,9 @@ type Server struct {
 	// shelves has what is known of each kind. It belongs to the goroutine that
 	// walks lists, of which there is one at a time.
 	shelves [len(mcp.Kinds)]shelf
+	// news is what Hooks.Lists is to be told next. It outlives a connection that
+	// ends between two walks. As shelves.
+	news Lists
 	// shown is what Hooks.Lists was told of the server; nil: nothing yet. It
 	// belongs to the same goroutine.
 	shown   *client.ServerInfo

@@ -354,13 +354,18 @@ func TestOperator(t *testing.T) {
 func TestSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backends := make(map[string]*backend)
-		server := func(name string) *upstream.Server {
+		server := func(name string, before *upstream.Server) *upstream.Server {
 			b := newBackend(mcp.V20251125, name)
 			backends[name] = b
-			return upstream.New(upstream.Options{Name: name, Dial: b.host.Dial})
+			return upstream.New(upstream.Options{Name: name, Dial: func(ctx context.Context, in client.Incoming) (client.Wire, error) {
+				if before != nil && before.Status().State != upstream.Disabled {
+					t.Errorf("%s is dialled while its predecessor runs", name)
+				}
+				return b.host.Dial(ctx, in)
+			}})
 		}
 		set := upstream.NewSet()
-		z, a, m := server("z"), server("a"), server("m")
+		z, a, m := server("z", nil), server("a", nil), server("m", nil)
 		if err := set.Apply(t.Context(), []*upstream.Server{z, a}); err != nil {
 			t.Fatal(err)
 		}
@@ -372,7 +377,7 @@ func TestSet(t *testing.T) {
 			t.Errorf("set has %v", set.All())
 		}
 		oldA := backends["a"]
-		next := server("a")
+		next := server("a", a)
 		if err := set.Apply(t.Context(), []*upstream.Server{next, m, z}); err != nil {
 			t.Fatal(err)
 		}
@@ -415,6 +420,40 @@ func TestOperatorInterrupts(t *testing.T) {
 		g.wantState(t, upstream.Disabled)
 		if b.host.Dials() != 3 {
 			t.Errorf("%d dials", b.host.Dials())
+		}
+	})
+}
+
+// TestRestartWhileConnecting: an order that comes when the attempt to connect has
+// as good as succeeded is not lost.
+func TestRestartWhileConnecting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, err := jsonrpc.ParseObject([]byte(`{"supportedVersions":["2026-07-28"],"capabilities":{}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wires []*instant
+		var g *gateway
+		ready := make(chan struct{})
+		g = run(t, upstream.Options{HTTP: true, Dial: func(context.Context, client.Incoming) (client.Wire, error) {
+			<-ready
+			w := &instant{done: make(chan struct{}), hi: o}
+			if len(wires) == 0 {
+				w.asked = func() { g.server.Restart(); synctest.Wait() }
+			}
+			wires = append(wires, w)
+			return w, nil
+		}})
+		close(ready)
+		pass(time.Second)
+		g.wantState(t, upstream.Ready)
+		if len(wires) != 2 {
+			t.Fatalf("%d connections", len(wires))
+		}
+		select {
+		case <-wires[0].done:
+		default:
+			t.Error("the first is still open")
 		}
 	})
 }

@@ -84,6 +84,7 @@ func dialURL(url string) client.Dial {
 func TestOverHTTP(t *testing.T) {
 	for _, v := range []mcp.Version{mcp.V20250618, mcp.V20251125, mcp.V20260728} {
 		t.Run(string(v), func(t *testing.T) {
+			t.Parallel()
 			source, err := memory("work")
 			if err != nil {
 				t.Fatal(err)
