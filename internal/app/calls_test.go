@@ -173,7 +173,9 @@ func TestCalls_RestartedServer(t *testing.T) {
 func TestCalls_SharedState(t *testing.T) {
 	b := answering(tool("increment"))
 	var n atomic.Int32
-	b.Do = func(context.Context, *jsonrpc.Request) (jsontext.Value, error) { return text("count %d", n.Add(1)), nil }
+	b.Do = func(context.Context, *jsonrpc.Request) (jsontext.Value, error) {
+		return text("count %d", n.Add(1)), nil
+	}
 	g := newGateway(t, "", remote("s", b.OnHTTP(t).URL))
 	one, two := g.http(mcp.V20251125), g.http(mcp.Latest)
 	for i, c := range []*mcptest.Caller{one, two, one, one} {

@@ -248,4 +248,3 @@ func TestListChanged_LateServer(t *testing.T) {
 		same(t, "with the late server", list(t, c, mcp.Tools), exposed("s", []string{tool("late")}))
 	}
 }
-

@@ -2,7 +2,8 @@ package mcptest
 
 import (
 	"context"
-	"strconv"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -26,8 +27,8 @@ type Backend struct {
 	// answered as usual.
 	List func(ctx context.Context, k mcp.Kind, req *jsonrpc.Request) (jsontext.Value, error)
 
-	mu        sync.Mutex // guards the fields below
-	lists     [len(mcp.Kinds)][]string
+	mu        sync.Mutex                 // guards the fields below
+	lists     [len(mcp.Kinds)][][]string // all that there were, the current one last
 	counts    map[string]int
 	sessions  map[*jsonrpc.Session]struct{}
 	listeners map[*jsonrpc.Request]struct{}
@@ -38,14 +39,21 @@ type Backend struct {
 func (b *Backend) Set(k mcp.Kind, definitions ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.lists[k] = append([]string(nil), definitions...)
+	b.lists[k] = append(b.lists[k], slices.Clone(definitions))
 }
 
 // Add adds definitions to a list. Nobody is told.
 func (b *Backend) Add(k mcp.Kind, definitions ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.lists[k] = append(b.lists[k], definitions...)
+	b.lists[k] = append(b.lists[k], slices.Concat(b.currentLocked(k), definitions))
+}
+
+func (b *Backend) currentLocked(k mcp.Kind) []string {
+	if n := len(b.lists[k]); n > 0 {
+		return b.lists[k][n-1]
+	}
+	return nil
 }
 
 // Count returns how often a method was called.
@@ -172,23 +180,31 @@ func (b *Backend) list(ctx context.Context, k mcp.Kind, req *jsonrpc.Request) (j
 			return result, err
 		}
 	}
-	from := 0
-	if cursor, ok := req.Params.Text("cursor"); ok {
-		n, err := strconv.Atoi(strings.TrimPrefix(cursor, "behind "))
-		if err != nil {
-			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "no such cursor: %q", cursor)
-		}
-		from = n
+	items, next, more, err := b.page(k, req.Params)
+	if err != nil {
+		return nil, err
 	}
+	return b.ListResult(k, items, more, next), nil
+}
+
+// page returns the items of the page that params ask for, and the cursor of the
+// next. A walk goes through the list that it began with.
+func (b *Backend) page(k mcp.Kind, params jsonrpc.Object) (items []string, next string, more bool, err error) {
 	b.mu.Lock()
-	items := b.lists[k]
-	b.mu.Unlock()
-	from = min(from, len(items))
+	defer b.mu.Unlock()
+	items = b.currentLocked(k)
+	list, from := len(b.lists[k])-1, 0
+	if cursor, ok := params.Text("cursor"); ok {
+		if _, err := fmt.Sscanf(cursor, "behind %d of list %d", &from, &list); err != nil || list >= len(b.lists[k]) || from > len(b.lists[k][list]) {
+			return nil, "", false, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "no such cursor: %q", cursor)
+		}
+		items = b.lists[k][list]
+	}
 	to := len(items)
 	if b.Page > 0 {
 		to = min(to, from+b.Page)
 	}
-	return b.ListResult(k, items[from:to], to < len(items), "behind "+strconv.Itoa(to)), nil
+	return items[from:to], fmt.Sprintf("behind %d of list %d", to, list), to < len(items), nil
 }
 
 // ListResult returns a list result in the form of the backend's version.

@@ -172,6 +172,13 @@ func (c *Caller) begin(ctx context.Context) error {
 	return c.wire.notify(ctx, c, &jsonrpc.Message{Method: mcp.MethodInitialized})
 }
 
+// CloseIdle closes the connections that a caller over HTTP does not use.
+func (c *Caller) CloseIdle() {
+	if w, ok := c.wire.(*overHTTP); ok {
+		w.client.CloseIdleConnections()
+	}
+}
+
 // Listen has the server tell of changes of its lists until ctx ends. It returns
 // when the server has begun to.
 func (c *Caller) Listen(ctx context.Context) (*Listening, error) {

@@ -28,6 +28,9 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
+// IsPlug reports whether this process is the child of a Socket.
+func IsPlug() bool { return os.Getenv(plugVariable) != "" }
+
 // plug is the child: it passes on what it reads to its Socket, and what comes
 // from there to its output, until that ends.
 func plug(addr string) int {
