@@ -36,8 +36,11 @@ type Options struct {
 	Capabilities jsontext.Value
 
 	// Remembered is the version that the last connection used, tried first;
-	// "": not known.
-	Remembered mcp.Version
+	// "": not known. RememberedInfo is the server's Info from then: if it is
+	// another now, the server is another program, and what is remembered does not
+	// hold. nil: that is not looked at.
+	Remembered     mcp.Version
+	RememberedInfo jsontext.Value
 	// ProbeTimeout is how long a server on pipes may be silent before it is
 	// also spoken to with initialize. 0: DefaultProbeTimeout.
 	ProbeTimeout time.Duration

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ func (e *VersionError) Error() string {
 // request.
 type diedError struct{ err error }
 
-func (e *diedError) Error() string { return "the server ended the connection: " + e.err.Error() }
+func (e *diedError) Error() string { return e.err.Error() }
 func (e *diedError) Unwrap() error { return e.err }
 
 // dialError says that no wire could be opened, which tells nothing of eras.
@@ -58,18 +59,32 @@ func Connect(ctx context.Context, opts Options) (*Client, error) {
 	}
 	if v := opts.Remembered; v.Known() && !v.Stateless() {
 		c, err := attempt(ctx, opts, (*Client).initializeLatest)
-		if err == nil || undecided(err) {
-			return c, err
+		switch {
+		case err != nil && undecided(err):
+			return nil, err
+		case err == nil && (opts.RememberedInfo == nil || bytes.Equal(opts.RememberedInfo, c.info.Info)):
+			return c, nil
+		case err == nil:
+			_ = c.Close() // it was only asked who it is
 		}
 	}
 	c, err := attempt(ctx, opts, (*Client).detect)
 	if died, ok := errors.AsType[*diedError](err); ok && !opts.HTTP {
 		c, err = attempt(ctx, opts, (*Client).initializeLatest)
 		if err != nil {
-			err = fmt.Errorf("%w (before that, asked with server/discover, %s)", err, died.Error())
+			err = before(err, died)
 		}
 	}
 	return c, err
+}
+
+// before adds to an error what had gone wrong with server/discover, unless that
+// is the same.
+func before(err, probe error) error {
+	if why := strings.TrimPrefix(probe.Error(), mcp.MethodDiscover+": "); strings.Contains(err.Error(), why) {
+		return err
+	}
+	return fmt.Errorf("%w (before that, %s)", err, probe.Error())
 }
 
 // undecided reports whether a failure says nothing about the server's era.
@@ -182,7 +197,7 @@ func (c *Client) settle(ctx context.Context, result jsonrpc.Object, err error) e
 		return fmt.Errorf("server/discover: %w", err)
 	case verdictSessions:
 		if initErr := c.initialize(ctx, mcp.LatestSession); initErr != nil {
-			return fmt.Errorf("%w (before that, server/discover: %s)", initErr, err.Error())
+			return before(initErr, fmt.Errorf("%s: %w", mcp.MethodDiscover, err))
 		}
 		return nil
 	}

@@ -247,6 +247,33 @@ func TestConnectRemembered(t *testing.T) {
 	}
 }
 
+// TestConnectUpgraded is C-204 for a server that has learned the newer way and
+// still knows the older: it is another program, and is asked anew.
+func TestConnectUpgraded(t *testing.T) {
+	for remembered, probes := range map[string]int{`{"name":"fake","version":"1"}`: 0, `{"name":"fake","version":"0"}`: 1, "": 0} {
+		synctest.Test(t, func(t *testing.T) {
+			h := host(mcp.V20260728, "{}", func(p *mcptest.Peer, m *jsonrpc.Message) bool {
+				if m.Method == mcp.MethodInitialize {
+					p.Reply(m, mcptest.Initialized("2025-11-25", "{}"))
+				}
+				return m.Method == mcp.MethodInitialize
+			})
+			opts := client.Options{Dial: h.Dial, Remembered: mcp.V20251125}
+			if remembered != "" {
+				opts.RememberedInfo = jsontext.Value(remembered)
+			}
+			want := mcp.V20251125
+			if probes > 0 {
+				want = mcp.V20260728
+			}
+			c := connect(t, opts)
+			if c.Server().Version != want || h.Count(mcp.MethodDiscover) != probes || h.Dials() != 1+probes {
+				t.Errorf("version %s after %d probes and %d dials", c.Server().Version, h.Count(mcp.MethodDiscover), h.Dials())
+			}
+		})
+	}
+}
+
 // TestConnectOverHTTP has the answers to the first request over HTTP.
 func TestConnectOverHTTP(t *testing.T) {
 	answer := func(code int, data string) *jsonrpc.Error {

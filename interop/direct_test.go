@@ -2,7 +2,6 @@ package interop
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,7 +35,7 @@ func TestDirect(t *testing.T) {
 				continue
 			}
 			row = append(row, runCell(t, c.name+"/"+s.name, func(t *testing.T) {
-				r := ask(t, c, s)
+				r := w.ask(t, c, s)
 				if first[s.name] == nil {
 					first[s.name] = r
 				}
@@ -49,11 +48,11 @@ func TestDirect(t *testing.T) {
 }
 
 // ask lets a client ask a server itself, and checks what it saw.
-func ask(t *testing.T, c client, s server) *report {
+func (w *world) ask(t *testing.T, c client, s server) *report {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := bounded(t, 2*time.Minute)
 	defer cancel()
-	j := s.direct(c.era)
+	j := w.direct(s, c.era)
 	uses := c.uses(s)
 	j.Ops = nil
 	for _, u := range uses {

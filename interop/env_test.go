@@ -2,6 +2,7 @@ package interop
 
 import (
 	"bytes"
+	"context"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,6 +12,16 @@ import (
 	"testing"
 	"time"
 )
+
+// bounded returns a context that ends after limit, or before the test binary would be stopped: that leaves processes behind,
+// since no cleanup runs.
+func bounded(t *testing.T, limit time.Duration) (context.Context, context.CancelFunc) {
+	end := time.Now().Add(limit)
+	if alarm, ok := t.Deadline(); ok && alarm.Add(-time.Minute).Before(end) {
+		end = alarm.Add(-time.Minute)
+	}
+	return context.WithDeadline(t.Context(), end)
+}
 
 // environment is this process's environment with more in it.
 func environment(more map[string]string) map[string]string {

@@ -1,7 +1,6 @@
 package interop
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,8 +11,8 @@ import (
 	"time"
 )
 
-// capabilities is what a shared legacy server hears from roster by default, so all clients that can
-// declare it do: server-everything has tools only for peers with such capabilities.
+// capabilities is what clients declare that can be told. server-everything has tools only for peers with such
+// capabilities.
 var capabilities = json.RawMessage(`{"sampling":{},"elicitation":{"form":{},"url":{}}}`)
 
 // A server is one foreign server and how it is reached.
@@ -45,6 +44,7 @@ type world struct {
 	dir     string
 	mark    string // every process that belongs to the test has it in its environment
 	servers []server
+	declare json.RawMessage // capabilities of clients that ask the servers themselves
 }
 
 // markName is the environment variable by which leftover processes are found.
@@ -52,7 +52,8 @@ const markName = "ROSTER_INTEROP_RUN"
 
 // emptyWorld is a world without servers. When the test ends nothing of it may be running.
 func emptyWorld(t *testing.T) *world {
-	w := &world{dir: t.TempDir(), mark: fmt.Sprintf("%d-%d", os.Getpid(), time.Now().UnixNano())}
+	t.Helper()
+	w := &world{dir: t.TempDir(), declare: capabilities, mark: fmt.Sprintf("%d-%d", os.Getpid(), time.Now().UnixNano())}
 	t.Cleanup(func() { w.checkLeftovers(t) })
 	return w
 }
@@ -95,7 +96,7 @@ func (w *world) add(s server) { w.servers = append(w.servers, s) }
 func goServer(name string, e entry, modern bool, resources int) server {
 	return server{
 		name: name, entry: e, modern: modern,
-		least: map[string]int{"tools": 3, "prompts": 1, "resources": resources, "templates": 1},
+		least: map[string]int{"tools": 4, "prompts": 1, "resources": resources, "templates": 1},
 		uses: []use{
 			{op{"tools/call", "add", map[string]any{"a": 2, "b": 40}}, `"structuredContent":{"sum":42}`},
 			{op{"tools/call", "route", map[string]any{"region": "zürich 7", "text": "hello"}}, "zürich 7: hello"},
@@ -199,7 +200,7 @@ func (w *world) script(n npm, path string, env map[string]string, args ...string
 func buildGoServer(t *testing.T, dir string) string {
 	t.Helper()
 	bin := filepath.Join(dir, "goserver")
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := bounded(t, 5*time.Minute)
 	defer cancel()
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", bin, "./goserver").CombinedOutput(); err != nil {
 		t.Fatalf("go build ./goserver: %v\n%s", err, out)
@@ -219,11 +220,11 @@ func (w *world) startGoServer(t *testing.T, bin string, args []string) string {
 	return url
 }
 
-// direct is the job of asking the server itself.
-func (s server) direct(era string) job {
+// direct is the job of asking a server itself.
+func (w *world) direct(s server, era string) job {
 	j := job{
 		URL: s.entry.URL, Command: s.entry.Command, Args: s.entry.Args,
-		Era: era, Capabilities: capabilities, TimeoutMs: 30_000,
+		Era: era, Capabilities: w.declare, TimeoutMs: 30_000,
 		// server-everything adds some tools after a client has said that it is ready.
 		Want: s.least, PatienceMs: 5_000,
 	}

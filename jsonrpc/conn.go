@@ -50,6 +50,10 @@ type ConnOptions struct {
 	MuteInvalid bool
 	// Cancel is how requests are taken back, in both directions.
 	Cancel CancelNotification
+	// First is the method of the request that a peer begins with, if its protocol
+	// has one: what comes after it is handed to the Handler when it is handled,
+	// so that a peer need not wait for the answer before it sends more.
+	First string
 	// MaxRequests is how many of the peer's requests may be in the works,
 	// which a cancelled one is until its Handler returns; one more is refused
 	// with CodeInternal. 0: 1,024.
@@ -98,6 +102,7 @@ type Conn struct {
 	idle    chan struct{}  // closed when the reader has ended and no Handler runs
 
 	noteBytes atomic.Int64 // in notes
+	begun     *incoming    // the last request with the method First; only the reader uses it
 	waiters   sync.Pool    // of *waiter
 
 	mu       sync.Mutex // guards the fields below

@@ -386,7 +386,7 @@ type endingStream struct {
 }
 
 func (s *endingStream) ReadFrame() ([]byte, error) {
-	time.Sleep(s.after)
+	time.Sleep(s.after) // in a bubble: every test that uses it runs in one
 	return nil, s.err
 }
 

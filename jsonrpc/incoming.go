@@ -7,6 +7,19 @@ type incoming struct {
 	key    string // its id's
 	cancel context.CancelCauseFunc
 	req    Request
+	after  *incoming     // which is handled before this one; nil: none
+	done   chan struct{} // closed when it is handled; nil: nobody waits for it
+}
+
+// wait waits until a request that has to be handled first is. A nil one is.
+func (in *incoming) wait(ctx context.Context) {
+	if in == nil {
+		return
+	}
+	select {
+	case <-in.done:
+	case <-ctx.Done():
+	}
 }
 
 // request starts a handler for a request of the peer.
@@ -18,6 +31,8 @@ func (c *Conn) request(m Message) {
 	in := &incoming{
 		key: m.ID.Key(),
 		req: Request{ID: m.ID, Method: m.Method, Params: m.Params, Session: c.session, Peer: c},
+
+		after: c.begun,
 	}
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	in.cancel = cancel
@@ -25,6 +40,10 @@ func (c *Conn) request(m Message) {
 		cancel(nil)
 		c.refuse(m.ID, err)
 		return
+	}
+	if m.Method == c.opts.First && m.Method != "" {
+		in.done = make(chan struct{})
+		c.begun = in
 	}
 	c.tasks.Go(func() { c.handle(ctx, in) }) // ends when the Handler returns
 }
@@ -49,7 +68,12 @@ func (c *Conn) admit(in *incoming) *Error {
 func (c *Conn) handle(ctx context.Context, in *incoming) {
 	defer c.handled(in)
 	req := &in.req
+	in.after.wait(ctx)
+	in.after = nil // it may have waited for another in its turn
 	result, err := c.opts.Handler.Handle(ctx, req)
+	if in.done != nil {
+		close(in.done)
+	}
 	if !c.settle(in) {
 		return
 	}
@@ -120,14 +144,15 @@ func (c *Conn) notification(m Message, size int) {
 		c.opts.Notification(&m)
 	case c.notes == nil:
 	default:
-		c.queueNote(&note{m, size})
+		c.queueNote(&note{m, size, c.begun})
 	}
 }
 
 // note is a notification that waits for the Handler.
 type note struct {
 	Message
-	size int // bytes
+	size  int       // bytes
+	after *incoming // which is handled before this one; nil: none
 }
 
 // queueNote keeps a notification for the Handler. A flood of them loses its
@@ -149,6 +174,7 @@ func (c *Conn) handleNotes() {
 	for {
 		select {
 		case n := <-c.notes:
+			n.after.wait(c.ctx)
 			req := Request{Method: n.Method, Params: n.Params, Session: c.session, Peer: c}
 			_, _ = c.opts.Handler.Handle(c.ctx, &req) // a notification has no answer
 			c.noteBytes.Add(-int64(n.size))

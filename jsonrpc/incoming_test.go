@@ -86,6 +86,44 @@ func TestSlowRequestBlocksNothing(t *testing.T) {
 	})
 }
 
+// A peer may send what needs its first request before that is answered.
+func TestFirstRequestIsHandledFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := false // the answers order what the goroutines do with it
+		_, peer := start(t, 3, jsonrpc.ConnOptions{First: "begin", Handler: handler(func(ctx context.Context, r *jsonrpc.Request) (jsontext.Value, error) {
+			switch {
+			case r.Method == "begin":
+				select {
+				case <-time.After(time.Second):
+				case <-ctx.Done():
+				}
+				began = true
+			case r.Method == "early":
+			case !began:
+				t.Errorf("%s was handled before the first request", r.Method)
+			}
+			return jsontext.Value("{}"), nil
+		})})
+		for _, frame := range []string{
+			`{"jsonrpc":"2.0","id":0,"method":"early"}`,
+			`{"jsonrpc":"2.0","id":1,"method":"begin"}`,
+			`{"jsonrpc":"2.0","method":"note"}`,
+			`{"jsonrpc":"2.0","id":2,"method":"next"}`,
+		} {
+			peer.send(t, frame)
+		}
+		got := map[string]bool{}
+		for range 3 {
+			m := peer.receive(t)
+			got[m.ID.String()] = true
+			if m.ID == jsonrpc.IntID(2) && !got["0"] {
+				t.Error("what came before the first request waited for it")
+			}
+		}
+		synctest.Wait()
+	})
+}
+
 // TestNotificationsBeforeResult is C-125.
 func TestNotificationsBeforeResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -134,7 +134,7 @@ func (c *Conn) renew(ctx context.Context, lost *session, why error) (*session, e
 	case c.ctx.Err() != nil:
 		return nil, jsonrpc.ErrClosed
 	case r.err != nil: // not wrapped: it is no answer to the caller's request
-		return nil, fmt.Errorf("the server has forgotten the session (%v), and a new one cannot be begun: %s", why, r.err.Error())
+		return nil, fmt.Errorf("the server has forgotten the session (%s), and a new one cannot be begun: %s", why.Error(), r.err.Error())
 	}
 	return r.session, nil
 }

@@ -426,3 +426,32 @@ func TestDialStatusError(t *testing.T) {
 		t.Errorf("a long text: %s", err)
 	}
 }
+
+// A small request is written at once, header and body: the server can act on the
+// first packet.
+func TestDialOnePacket(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := make(chan string, 1)
+	go func() { // ends with the connection
+		defer func() { _ = ln.Close() }()
+		conn, err := ln.Accept()
+		if err != nil {
+			close(first)
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		packet := make([]byte, 64<<10)
+		n, _ := conn.Read(packet)
+		_, body, _ := strings.Cut(string(packet[:n]), "\r\n\r\n")
+		writePieces(conn, pong.to(body), 1<<20)
+		first <- body
+	}()
+	c := dial(t, "http://"+ln.Addr().String(), mcphttp.DialOptions{})
+	_, err = c.Do(within10s(t), toolCall(mcp.Latest))
+	if body := <-first; err != nil || !strings.HasSuffix(body, "}}") {
+		t.Errorf("the first packet has the body %q; %v", body, err)
+	}
+}

@@ -25,12 +25,6 @@ func badRequest(err *jsonrpc.Error) *refusal {
 	return &refusal{status: http.StatusBadRequest, err: err}
 }
 
-// to says which request the refusal answers.
-func (f *refusal) to(id jsonrpc.ID) *refusal {
-	f.id = id
-	return f
-}
-
 func notAllowed(allow string) *refusal {
 	f := refused(http.StatusMethodNotAllowed, jsonrpc.CodeInvalidRequest, "HTTP method not allowed here: use %s", allow)
 	f.allow = allow

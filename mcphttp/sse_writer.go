@@ -116,7 +116,7 @@ func (w *sseWriter) loop() error {
 			return err
 		}
 		switch {
-		case end == io.EOF:
+		case errors.Is(end, io.EOF):
 			return w.cause()
 		case end != nil:
 			return end

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,9 +23,11 @@ type listener struct {
 	notify func(context.Context, mcp.Kind) error
 	v      mcp.Version
 	kinds  []mcp.Kind
-	told   [len(mcp.Kinds)]uint64 // fingerprints of what the client knows of
-	signal chan struct{}          // one slot
+	signal chan struct{} // one slot
 	stop   func()
+
+	mu   sync.Mutex             // guards told
+	told [len(mcp.Kinds)]uint64 // fingerprints of what the client knows of
 
 	// updates are those of watched resources, told by updated as they come; nil
 	// if none are watched.
@@ -112,12 +115,7 @@ func (l *listener) tellUpdates(ctx context.Context) {
 func (l *listener) tell(ctx context.Context) error {
 	sent := ""
 	for _, k := range l.kinds {
-		now := l.server.source.Fingerprint(k, l.v)
-		if now == l.told[k] {
-			continue
-		}
-		l.told[k] = now
-		if k.ChangedMethod() == sent {
+		if !l.learn(k, l.server.source.Fingerprint(k, l.v)) || k.ChangedMethod() == sent {
 			continue
 		}
 		sent = k.ChangedMethod()
@@ -129,6 +127,16 @@ func (l *listener) tell(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// learn notes what the client knows of a list, because it is told or because it
+// has read it, and reports whether that is news.
+func (l *listener) learn(k mcp.Kind, fingerprint uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	news := l.told[k] != fingerprint
+	l.told[k] = fingerprint
+	return news
 }
 
 // listen answers subscriptions/listen: it acknowledges, tells what was asked

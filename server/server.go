@@ -144,13 +144,38 @@ func (s *Server) list(ctx context.Context, r *Request) (jsontext.Value, error) {
 	kind, _ := mcp.KindOf(r.Method)
 	cursor := r.Params.Get("cursor")
 	if cursor == nil || cursor.Kind() == 'n' {
-		return s.source.List(ctx, r, kind, nil)
+		return s.listFirst(ctx, r, kind)
 	}
 	text, ok := jsonrpc.Text(cursor)
 	if !ok {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.cursor must be a string")
 	}
 	return s.source.List(ctx, r, kind, &text)
+}
+
+// listFirst returns a list's first page. What a session has read it need not be
+// told of.
+func (s *Server) listFirst(ctx context.Context, r *Request, kind mcp.Kind) (jsontext.Value, error) {
+	var l *listener
+	if r.Session != nil && !r.Caller.Version.Stateless() {
+		if state, ok := r.Session.Value().(*session); ok {
+			state.mu.Lock()
+			l = state.listener
+			state.mu.Unlock()
+		}
+	}
+	for tries := 1; ; tries++ {
+		before := s.source.Fingerprint(kind, r.Caller.Version)
+		page, err := s.source.List(ctx, r, kind, nil)
+		if l == nil || err != nil || tries == 3 {
+			return page, err
+		}
+		if s.source.Fingerprint(kind, r.Caller.Version) == before {
+			l.learn(kind, before)
+			return page, nil
+		}
+		// It has changed meanwhile, for one because the list waited for it.
+	}
 }
 
 // call is do for a tools/call whose headers may repeat arguments.

@@ -20,7 +20,8 @@ type session struct {
 
 	mu     sync.Mutex // guards the fields below
 	caller mcp.Caller
-	told   bool // the client is being told things
+	// listener tells the client of changed lists; nil: not yet.
+	listener *listener
 	// watched has, by URI as the client spells it, what ends a subscription.
 	watched map[string]func()
 	ended   bool
@@ -77,16 +78,19 @@ func (s *Server) notification(ctx context.Context, r *Request) {
 // tellSession begins to tell a session's client what it is to be told, if that has
 // not begun.
 func (s *Server) tellSession(ctx context.Context, sess *jsonrpc.Session, state *session) {
-	state.mu.Lock()
-	again := state.told
-	state.told = true
-	state.mu.Unlock()
-	if again {
-		return
-	}
 	l := s.newListener(state.callerNow().Version, mcp.Kinds[:], func(ctx context.Context, k mcp.Kind) error {
 		return sess.Peer.Notify(ctx, k.ChangedMethod(), nil)
 	})
+	state.mu.Lock()
+	again := state.listener != nil
+	if !again {
+		state.listener = l
+	}
+	state.mu.Unlock()
+	if again {
+		l.stop()
+		return
+	}
 	l.updates = state.updates
 	l.updated = func(ctx context.Context, params jsontext.Value) error {
 		return sess.Peer.Notify(ctx, mcp.MethodUpdated, params)

@@ -19,7 +19,7 @@ type ServeOptions struct {
 	Reader ReaderOptions
 
 	// Conn configures the connection. Its Handler is replaced by Serve's argument; a
-	// Cancel without a method means that of MCP.
+	// Cancel without a method and an empty First mean those of MCP.
 	Conn jsonrpc.ConnOptions
 }
 
@@ -44,6 +44,9 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, h jsonrpc.Handler, 
 	}
 	connOpts := withCancel(opts.Conn)
 	connOpts.Handler = h
+	if connOpts.First == "" {
+		connOpts.First = mcp.MethodInitialize
+	}
 	reader := opts.Reader
 	stream, release := pipeStream(in, out, &reader)
 	conn := jsonrpc.NewConn(ctx, stream, connOpts)

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/mcp-roster/roster/mcp"
 	"github.com/mcp-roster/roster/registry"
+	"github.com/yosida95/uritemplate/v3"
 )
 
 // block is what one server contributes.
@@ -173,6 +174,9 @@ func (c *Catalog) entryLocked(b *block, d mcp.Definition) (*Entry, error) {
 			return e, err
 		}
 		e.Params = params
+	}
+	if d.Kind == mcp.Templates {
+		e.template, _ = uritemplate.New(d.Key) // listed all the same: only matching needs it
 	}
 	if !named(d.Kind) {
 		return e, nil

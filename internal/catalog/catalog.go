@@ -48,6 +48,7 @@
 package catalog
 
 import (
+	"iter"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -252,5 +253,15 @@ func (c *Catalog) Each(kind mcp.Kind, f func(*Entry) bool) {
 				return
 			}
 		}
+	}
+}
+
+// Matching yields the templates of which a URI is an expansion (RFC 6570), in
+// order.
+func (c *Catalog) Matching(uri string) iter.Seq[*Entry] {
+	return func(yield func(*Entry) bool) {
+		c.Each(mcp.Templates, func(e *Entry) bool {
+			return e.template == nil || e.template.Match(uri) == nil || yield(e)
+		})
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/yosida95/uritemplate/v3"
+
 	"github.com/mcp-roster/roster/mcp"
 )
 
@@ -57,7 +59,8 @@ type Entry struct {
 	// Params are a tool's arguments that clients repeat in headers.
 	Params []mcp.ParamHeader
 
-	raw jsontext.Value // as the server wrote it
+	raw      jsontext.Value        // as the server wrote it
+	template *uritemplate.Template // of a template; nil if it cannot be read
 }
 
 // HasParam reports whether a header field repeats one of a tool's arguments.

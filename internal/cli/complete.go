@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,13 +42,15 @@ func (p *program) running(ctx context.Context, kinds ...mcp.Kind) []item {
 
 // completeNames completes the first argument with names of some kinds.
 func (p *program) completeNames(kinds ...mcp.Kind) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var names []string
 		for _, it := range p.running(cmd.Context(), kinds...) {
-			names = append(names, cobra.CompletionWithDesc(it.name, shorten(clean(it.about()), 60)))
+			if strings.HasPrefix(it.name, typed) {
+				names = append(names, cobra.CompletionWithDesc(it.name, shorten(clean(it.about()), 60)))
+			}
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -64,6 +67,9 @@ func (p *program) completeCall(cmd *cobra.Command, args []string, typed string) 
 			continue
 		}
 		for name, raw := range readSchema(it.Get("inputSchema")).Properties {
+			if !strings.HasPrefix(name+"=", typed) {
+				continue
+			}
 			var about struct{ Description string }
 			_ = json.Unmarshal(raw, &about) // a property may be no object: then it has none
 			names = append(names, cobra.CompletionWithDesc(name+"=", shorten(clean(about.Description), 60)))

@@ -98,7 +98,7 @@ func (p *program) startDemo(ctx context.Context, dir, listen string) (*gateway, 
 	for _, s := range demo.Servers() {
 		conf.Servers = append(conf.Servers, config.Server{
 			Name: s.Name, Transport: config.Stdio, Scope: config.Shared,
-			Command: exe, Args: []string{"demo-server", s.Name},
+			Command: exe, Args: []string{"demo-server", s.Name}, InheritEnv: true,
 			Timeout: conf.Roster.RequestTimeout, ConnectTimeout: conf.Roster.ConnectTimeout,
 		})
 	}

@@ -31,6 +31,8 @@ type gateway struct {
 	url    string
 	app    *app.App // nil: it is not ours
 	client *client.Client
+
+	startupWait time.Duration // how long servers of ours may take
 }
 
 // open finds the gateway, or starts one.
@@ -90,6 +92,7 @@ func alive(ctx context.Context, endpoint string, within time.Duration) bool {
 // start starts the servers of the configuration for this command.
 func (g *gateway) start(ctx context.Context, conf *configuration) error {
 	g.prog.report(conf.problems)
+	g.startupWait = conf.Roster.StartupWait
 	log, err := g.prog.logger("")
 	if err != nil {
 		return err
@@ -104,15 +107,42 @@ func (g *gateway) start(ctx context.Context, conf *configuration) error {
 		return errors.Join(err, g.app.Close())
 	}
 	g.url = g.app.URL()
-	defer g.prog.progress(ctx, func() string {
-		return "starting " + strings.Join(g.app.Status().Waiting, ", ")
-	})()
-	select {
-	case <-g.app.Ready():
+	return nil
+}
+
+// settle waits until the servers that were started for this command are up, or
+// known to be down, or were waited for long enough. A
+// request does not need it; what says how things are does.
+func (g *gateway) settle(ctx context.Context) error {
+	if g.app == nil {
 		return nil
-	case <-ctx.Done():
-		return errors.Join(context.Cause(ctx), g.app.Close())
 	}
+	const step = 20 * time.Millisecond
+	ctx, cancel := context.WithTimeout(ctx, g.startupWait)
+	defer cancel()
+	defer g.prog.progress(ctx, func() string { return "starting " + strings.Join(g.starting(), ", ") })()
+	for len(g.starting()) > 0 {
+		select {
+		case <-time.After(step):
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return nil
+			}
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// starting returns the servers that are neither up nor down yet.
+func (g *gateway) starting() []string {
+	var names []string
+	for _, s := range g.app.Status().Servers {
+		if s.State == "starting" {
+			names = append(names, s.Name)
+		}
+	}
+	return names
 }
 
 func (g *gateway) connect(ctx context.Context) error {

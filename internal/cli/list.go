@@ -74,6 +74,9 @@ func (p *program) list(ctx context.Context, what string) error {
 
 // list prints all of a kind.
 func (g *gateway) list(ctx context.Context, kind mcp.Kind) error {
+	if err := g.settle(ctx); err != nil {
+		return err
+	}
 	items, err := g.items(ctx, kind)
 	if err != nil {
 		return err
@@ -129,6 +132,9 @@ func (g *gateway) items(ctx context.Context, kind mcp.Kind) ([]item, error) {
 
 // listServers prints how the servers are.
 func (g *gateway) listServers(ctx context.Context) error {
+	if err := g.settle(ctx); err != nil {
+		return err
+	}
 	var st admin.Status
 	if err := get(ctx, g.url, "status", &st); err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
+	"net"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -89,8 +89,8 @@ func explain(err error) string {
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return e.Message
 	}
-	if e, ok := errors.AsType[*url.Error](err); ok && errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Sprintf("nothing answers at %s: is the gateway running?", e.URL)
+	if e, ok := errors.AsType[*net.OpError](err); ok && errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Sprintf("nothing answers at %v: is the gateway running?", e.Addr)
 	}
 	if e, ok := errors.AsType[client.HTTPError](err); ok && e.HTTPStatus() == 404 {
 		return err.Error() + ": is this the URL of an MCP server? That of Roster ends with /mcp"

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/yosida95/uritemplate/v3"
-
-	"github.com/mcp-roster/roster/internal/catalog"
 	"github.com/mcp-roster/roster/jsonrpc"
 	"github.com/mcp-roster/roster/mcp"
 	"github.com/mcp-roster/roster/server"
@@ -31,13 +28,11 @@ func (s *Source) readResource(ctx context.Context, r *server.Request) (jsonrpc.O
 	}
 	missing := unknownResource(r, uri)
 	var result jsonrpc.Object
-	s.catalog.Each(mcp.Templates, func(t *catalog.Entry) bool {
-		if !matches(t.Own, uri) {
-			return true
+	for t := range s.catalog.Matching(uri) {
+		if result, missing = s.plain(ctx, t.Server, r, nil); !isNotFound(missing) {
+			break
 		}
-		result, missing = s.plain(ctx, t.Server, r, nil)
-		return isNotFound(missing)
-	})
+	}
 	return result, missing
 }
 
@@ -52,12 +47,6 @@ func unknownResource(r *server.Request, uri string) error {
 	return e
 }
 
-// matches reports whether a URI is an expansion of a template (RFC 6570).
-func matches(template, uri string) bool {
-	t, err := uritemplate.New(template)
-	return err == nil && t.Match(uri) != nil
-}
-
 // isNotFound reports whether a server said that it has no such resource.
 func isNotFound(err error) bool {
 	e, ok := errors.AsType[*jsonrpc.Error](err)
@@ -66,11 +55,8 @@ func isNotFound(err error) bool {
 
 // templateOwner returns the first server with a template that makes a URI.
 func (s *Source) templateOwner(uri string) (owner string, ok bool) {
-	s.catalog.Each(mcp.Templates, func(t *catalog.Entry) bool {
-		if matches(t.Own, uri) {
-			owner, ok = t.Server, true
-		}
-		return !ok
-	})
-	return owner, ok
+	for t := range s.catalog.Matching(uri) {
+		return t.Server, true
+	}
+	return "", false
 }

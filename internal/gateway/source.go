@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/mcp-roster/roster/client"
 	"github.com/mcp-roster/roster/internal/catalog"
 	"github.com/mcp-roster/roster/internal/upstream"
 	"github.com/mcp-roster/roster/jsonrpc"
@@ -272,9 +271,9 @@ func (s *Source) forward(ctx context.Context, name string, r *server.Request, ed
 	if s.level.ask(&caller) {
 		s.tellLevel()
 	}
-	return s.exchange(ctx, srv, r, upstream.Request{Request: client.Request{
+	return s.exchange(ctx, srv, r, upstream.Request{
 		Method: r.Method, Params: r.Params, Edits: edits, Caller: caller, Header: header,
-	}})
+	})
 }
 
 // splice edits an object and indexes the result.

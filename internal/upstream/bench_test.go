@@ -70,14 +70,14 @@ func BenchmarkCall(b *testing.B) {
 				ended := make(chan struct{})
 				go func() { defer close(ended); s.Run(ctx) }() // ends with ctx
 				defer func() { cancel(); <-ended }()
-				req := client.Request{
+				req := upstream.Request{
 					Method: mcp.MethodToolsCall,
 					Params: object(`{"name":"search","arguments":{"q":"x"},"_meta":{"progressToken":7}}`),
 					Caller: mcp.Caller{Info: jsontext.Value(`{"name":"c","version":"1"}`), Capabilities: jsontext.Value(`{}`)},
 				}
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := s.Call(ctx, upstream.Request{Request: req}); err != nil {
+					if _, err := s.Call(ctx, req); err != nil {
 						b.Fatal(err)
 					}
 				}

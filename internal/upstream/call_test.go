@@ -104,7 +104,7 @@ func progressExtends(t *testing.T, meta, invented string, took time.Duration, to
 	var notes []string
 	began := time.Now()
 	_, err = g.server.Call(t.Context(), upstream.Request{
-		Request: client.Request{Method: mcp.MethodToolsCall, Params: params},
+		Method: mcp.MethodToolsCall, Params: params,
 		Notify: func(_ string, params jsonrpc.Object) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -475,7 +475,7 @@ func TestHeaderMismatch(t *testing.T) {
 				return nil
 			})
 			params, _ := jsonrpc.ParseObject(jsontext.Value(`{"name":"a","arguments":{"r":"v"}}`))
-			_, err := g.server.Call(t.Context(), upstream.Request{Request: client.Request{Method: mcp.MethodToolsCall, Params: params}})
+			_, err := g.server.Call(t.Context(), upstream.Request{Method: mcp.MethodToolsCall, Params: params})
 			if (err == nil) != cured || len(w.headers) != 2 || w.backend.listed() != 2 {
 				t.Errorf("%v after %d calls and %d walks", err, len(w.headers), w.backend.listed())
 			}
@@ -567,8 +567,8 @@ func TestOwnStream(t *testing.T) {
 		})
 		var got []string
 		_, err := g.server.Call(t.Context(), upstream.Request{
-			Request: client.Request{Method: mcp.MethodToolsCall},
-			Notify:  func(method string, _ jsonrpc.Object) { got = append(got, method) },
+			Method: mcp.MethodToolsCall,
+			Notify: func(method string, _ jsonrpc.Object) { got = append(got, method) },
 		})
 		if err != nil || strings.Join(got, " ") != "notifications/message" {
 			t.Errorf("got %q, %v", got, err)

@@ -15,7 +15,13 @@ import (
 // Request is a request to a server, and who is to hear what the server says
 // because of it.
 type Request struct {
-	client.Request // Message and Handler are not used, Token is set here
+	Method string
+	Params jsonrpc.Object
+	Edits  []mcp.Edit // made to Params before they are sent
+	// Caller is on whose behalf a stateless server is asked.
+	Caller mcp.Caller
+	// Header has more header fields, for a server over HTTP.
+	Header map[string]string
 
 	// Notify gets progress, if the request has a progress token, and log
 	// messages: those that the server provably sent because of this request. It
@@ -44,15 +50,16 @@ func (f *flight) start(ctx context.Context, timeout, most time.Duration) context
 
 // on returns the request for a connection.
 func (f *flight) on(c *connection) client.Request {
-	req := f.Request.Request
-	req.Token = strconv.AppendInt(nil, f.token, 10)
-	req.Message = func(m *jsonrpc.Message) {
-		if !f.hear(m) {
-			c.notification(m)
-		}
+	return client.Request{
+		Method: f.Method, Params: f.Params, Edits: f.Edits, Caller: f.Caller, Header: f.Header,
+		Token: strconv.AppendInt(nil, f.token, 10),
+		Message: func(m *jsonrpc.Message) {
+			if m.IsNotification() && !f.hear(m) {
+				c.notification(m)
+			}
+		},
+		Handler: jsonrpc.HandlerFunc(f.answer),
 	}
-	req.Handler = jsonrpc.HandlerFunc(f.answer)
-	return req
 }
 
 // hear takes a notification that belongs to this request; false if it is about

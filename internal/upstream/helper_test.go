@@ -196,7 +196,7 @@ func names(l *client.List) string {
 
 func (g *gateway) call(ctx context.Context, tool string) (string, error) {
 	params, _ := jsonrpc.ParseObject(jsontext.Value(fmt.Sprintf(`{"name":"%s"}`, tool)))
-	result, err := g.server.Call(ctx, upstream.Request{Request: client.Request{Method: mcp.MethodToolsCall, Params: params}})
+	result, err := g.server.Call(ctx, upstream.Request{Method: mcp.MethodToolsCall, Params: params})
 	return string(result.Raw), err
 }
 

@@ -199,14 +199,13 @@ func (s *Server) Run(ctx context.Context) {
 		} else {
 			remembered = "" // what was remembered may be what is wrong
 		}
-		over()
 		if ctx.Err() != nil {
 			break
 		}
 		if time.Since(began) >= s.opts.BackoffMax {
 			pause.Reset()
 		}
-		s.wait(ctx, err, pause.NextBackOff())
+		s.wait(ctx, err, pause.NextBackOff(), over)
 	}
 	s.setStatus(func(st *Status) { st.State, st.NextTry = Disabled, time.Time{} })
 }
@@ -236,17 +235,22 @@ var errSettled = errors.New("the attempt to connect has ended")
 var errRestart = errors.New("restarted by the operator")
 
 // wait lets the pause before the next attempt pass, unless somebody is in a hurry.
-func (s *Server) wait(ctx context.Context, err error, pause time.Duration) {
+// Those who waited for the attempt that failed are let go by over, when the
+// status says how it did.
+func (s *Server) wait(ctx context.Context, err error, pause time.Duration, over func()) {
 	switch {
 	case errors.Is(err, errDisabled):
+		over()
 		return
 	case errors.Is(err, errRestart):
 		s.setStatus(func(st *Status) { st.State, st.LastErr = Starting, nil })
+		over()
 		return
 	}
 	s.setStatus(func(st *Status) {
 		st.State, st.LastErr, st.NextTry = Down, err, time.Now().Add(pause)
 	})
+	over()
 	s.opts.Logger.Debug("server is down", "server", s.opts.Name, "err", err, "pause", pause)
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -271,10 +275,11 @@ func (s *Server) connect(ctx context.Context, remembered mcp.Version) (*client.C
 	defer cancel()
 	ctx, settle := s.interruptible(ctx)
 	g := newGate(s)
+	info, _ := s.Info()
 	cl, err := client.Connect(ctx, client.Options{
 		Dial: s.opts.Dial, HTTP: s.opts.HTTP,
 		Info: s.opts.Info, Capabilities: s.opts.Capabilities,
-		Remembered: remembered, ProbeTimeout: s.opts.ProbeTimeout,
+		Remembered: remembered, RememberedInfo: info.Info, ProbeTimeout: s.opts.ProbeTimeout,
 		CallTimeout:  -1, // calls, walks and checks end their contexts themselves
 		Handler:      jsonrpc.HandlerFunc(s.flights.answer),
 		Notification: g.notification,

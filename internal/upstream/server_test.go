@@ -80,10 +80,14 @@ func TestDownAtStart(t *testing.T) {
 			return nil
 		}
 		g := run(t, upstream.Options{Dial: b.host.Dial})
+		_, err := g.call(t.Context(), "a") // that waits for the first attempt
+		if err == nil || !strings.Contains(err.Error(), "connection refused") {
+			t.Error(err)
+		}
 		synctest.Wait()
 		g.wantState(t, upstream.Down)
 		began := time.Now()
-		_, err := g.call(t.Context(), "a")
+		_, err = g.call(t.Context(), "a")
 		away, ok := errors.AsType[*upstream.UnavailableError](err)
 		if !ok || away.Server != "b1" || away.State != upstream.Down || !away.NextTry.After(time.Now()) || time.Since(began) > 0 {
 			t.Errorf("%#v after %v", err, time.Since(began))
@@ -388,7 +392,7 @@ func TestSet(t *testing.T) {
 		if backends["z"].host.Dials() != 1 || z.Status().State != upstream.Ready || a.Status().State != upstream.Disabled || next.Status().State != upstream.Ready {
 			t.Errorf("z %s, a %s, new a %s", z.Status().State, a.Status().State, next.Status().State)
 		}
-		if _, err := a.Call(t.Context(), upstream.Request{Request: client.Request{Method: "x"}}); err == nil || oldA.host.Dials() != 1 {
+		if _, err := a.Call(t.Context(), upstream.Request{Method: "x"}); err == nil || oldA.host.Dials() != 1 {
 			t.Error("a stopped server answers")
 		}
 		set.Close()
@@ -454,6 +458,42 @@ func TestRestartWhileConnecting(t *testing.T) {
 		case <-wires[0].done:
 		default:
 			t.Error("the first is still open")
+		}
+	})
+}
+
+// TestIsolated is C-024 and C-025 for a set: what ails two servers is nothing to
+// the third.
+func TestIsolated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		good, silent, closed := newBackend(mcp.V20251125, "a"), newBackend(mcp.V20251125), newBackend(mcp.V20251125)
+		silent.script(func(*mcptest.Peer, *jsonrpc.Message) bool { return true })
+		closed.host.Refuse = func(int) error { return errors.New("connection refused") }
+		var listed []string
+		server := func(name string, b *backend) *upstream.Server {
+			return upstream.New(upstream.Options{Name: name, Dial: b.host.Dial, Hooks: upstream.Hooks{
+				Lists: func(upstream.Lists) { listed = append(listed, name) }, // only one server has any
+			}})
+		}
+		set := upstream.NewSet()
+		defer set.Close()
+		if err := set.Apply(t.Context(), []*upstream.Server{server("b1", silent), server("b2", good), server("b3", closed)}); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if _, err := set.Get("b2").Call(t.Context(), upstream.Request{Method: mcp.MethodToolsCall}); err != nil || time.Since(began) > 0 {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		synctest.Wait()
+		if !slices.Equal(listed, []string{"b2"}) {
+			t.Errorf("listed by %q", listed)
+		}
+		var states []upstream.State
+		for _, s := range set.All() {
+			states = append(states, s.Status().State)
+		}
+		if !slices.Equal(states, []upstream.State{upstream.Starting, upstream.Ready, upstream.Down}) {
+			t.Errorf("states %v", states)
 		}
 	})
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"net"
@@ -102,7 +103,7 @@ func newServer(o options) *mcp.Server {
 }
 
 // addTools registers one tool with structured output, one whose argument also travels in an HTTP
-// header in 2026-07-28, and one that only says whose it is.
+// header in 2026-07-28, and two that say who the server and the client are.
 func addTools(s *mcp.Server, name string) {
 	mcp.AddTool(s, &mcp.Tool{Name: "add", Description: "adds two numbers"},
 		func(_ context.Context, _ *mcp.CallToolRequest, in addArgs) (*mcp.CallToolResult, addResult, error) {
@@ -122,10 +123,28 @@ func addTools(s *mcp.Server, name string) {
 	}, func(_ context.Context, _ *mcp.CallToolRequest, in routeArgs) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: in.Region + ": " + in.Text}}}, nil, nil
 	})
+	mcp.AddTool(s, &mcp.Tool{Name: "declared", Description: "repeats what the client declares"}, declared)
 	mcp.AddTool(s, &mcp.Tool{Name: "who", Description: "names the server"},
 		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: name}}}, nil, nil
 		})
+}
+
+// declared tells what the client of a call declares.
+func declared(_ context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+	var d struct {
+		Roots       *mcp.RootCapabilities        `json:"roots,omitempty"`
+		Sampling    *mcp.SamplingCapabilities    `json:"sampling,omitempty"`
+		Elicitation *mcp.ElicitationCapabilities `json:"elicitation,omitempty"`
+	}
+	if c := req.ClientCapabilities(); c != nil {
+		d.Roots, d.Sampling, d.Elicitation = c.RootsV2, c.Sampling, c.Elicitation
+	}
+	text, err := json.Marshal(d)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(text)}}}, nil, nil
 }
 
 func greet(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"roster": main})
+}
+
+// TestScripts runs the program as its users do. Each script has a home, a state
+// directory and a configuration directory of its own, and these commands beside
+// those of testscript:
+//
+//	exits CODE COMMAND...   run a command, which must end with that code
+//	await                   wait for the gateway of this script; sets $URL, and $BASE without the path
+//	await ready             wait until none of its servers is starting, too
+//	await gone              wait until there is none any more
+//	taken                   take a port; sets $TAKEN to its address
+//	json FILE               the file must be one JSON value
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each process under the race detector takes a second to end
+			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
+			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
+			env.Setenv("ROSTER_STATE_DIR", filepath.Join(env.WorkDir, "state"))
+			return os.MkdirAll(filepath.Join(env.WorkDir, "home"), 0o700)
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"exits": exits, "await": await, "taken": taken, "json": isJSON,
+		},
+	})
+}
+
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+func await(ts *testscript.TestScript, _ bool, args []string) {
+	what := "running"
+	if len(args) == 1 {
+		what = args[0]
+	}
+	within := time.After(20 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		url := endpoint(ts)
+		if url != "" {
+			ts.Setenv("URL", url)
+			ts.Setenv("BASE", strings.TrimSuffix(url, "/mcp"))
+		}
+		switch {
+		case what == "gone" && url == "":
+			return
+		case what == "running" && url != "":
+			return
+		case what == "ready" && url != "" && settled(url):
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-within:
+			ts.Fatalf("the gateway was not %s in time", what)
+		}
+	}
+}
+
+// endpoint returns the URL in the only endpoint file; "" if there is none.
+func endpoint(ts *testscript.TestScript) string {
+	found, err := filepath.Glob(filepath.Join(ts.Getenv("ROSTER_STATE_DIR"), "*", "endpoint.json"))
+	ts.Check(err)
+	if len(found) != 1 {
+		return ""
+	}
+	var e struct{ URL string }
+	data, err := os.ReadFile(found[0])
+	if err != nil || json.Unmarshal(data, &e) != nil {
+		return ""
+	}
+	return e.URL
+}
+
+// settled reports whether no server of a gateway is starting.
+func settled(url string) bool {
+	resp, err := http.Get(strings.TrimSuffix(url, "mcp") + "status")
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	var status struct{ Servers []struct{ State string } }
+	return json.NewDecoder(resp.Body).Decode(&status) == nil &&
+		!slices.ContainsFunc(status.Servers, func(s struct{ State string }) bool { return s.State == "starting" })
+}
+
+func taken(ts *testscript.TestScript, _ bool, _ []string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Defer(func() { l.Close() })
+	ts.Setenv("TAKEN", l.Addr().String())
+}
+
+func isJSON(ts *testscript.TestScript, _ bool, args []string) {
+	var v any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &v))
+}
