@@ -426,5 +426,107 @@ func TestCalls_OurClient(t *testing.T) {
 		t.Errorf("%s, %v", got.Raw, err)
 	}
 	cancel()
-	<-ended
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the subscription ended with %v", err)
+	}
+}
+
+// TestCalls_BigBothWays has many calls with big arguments and big results at once,
+// which must not stop each other in any pipe.
+func TestCalls_BigBothWays(t *testing.T) {
+	const size = 1 << 20
+	calls := rounds(4, 16)
+	echo := func(v mcp.Version) *mcptest.Backend {
+		b := &mcptest.Backend{Version: v}
+		b.Set(mcp.Tools, tool("echo"))
+		b.Do = func(_ context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
+			return jsontext.Value(`{"content":[],"got":` + string(req.Params.Get("arguments")) + `}`), nil
+		}
+		return b
+	}
+	g := newGateway(t, "", piped("p", echo(mcp.V20241105).OnPipes(t)), remote("h", echo(mcp.Latest).OnHTTP(t).URL))
+	g.ready()
+	var all sync.WaitGroup
+	for _, c := range []*mcptest.Caller{g.pipes(mcp.Latest), g.http(mcp.V20250618)} {
+		for _, name := range []string{"p__echo", "h__echo"} {
+			for i := range calls {
+				all.Go(func() { // ends with its call
+					args := `{"n":` + strconv.Itoa(i) + `,"s":"` + strings.Repeat(string(rune('a'+i)), size) + `"}`
+					a, err := c.Call(bounded(t), mcp.MethodToolsCall, `{"name":"`+name+`","arguments":`+args+`}`)
+					if err != nil || !strings.Contains(a.Result, `"got":`+args) {
+						t.Errorf("%s: %d bytes, %s, %v", name, len(a.Result), a.Error, err)
+					}
+				})
+			}
+		}
+	}
+	all.Wait()
+}
+
+// TestCalls_Canceled has clients of every era give up a call: the server is told,
+// whatever its wire and version, and other calls go on.
+func TestCalls_Canceled(t *testing.T) {
+	type event struct {
+		server string
+		begun  bool
+	}
+	events := make(chan event, 10)
+	hanging := func(name string, v mcp.Version) *mcptest.Backend {
+		b := answering(tool("hang"), tool("t"))
+		b.Version = v
+		quick := b.Do
+		b.Do = func(ctx context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
+			if own, _ := req.Params.Text("name"); own != "hang" {
+				return quick(ctx, req)
+			}
+			events <- event{name, true}
+			<-ctx.Done()
+			if errors.Is(context.Cause(ctx), jsonrpc.ErrCanceled) {
+				events <- event{name, false}
+			}
+			return nil, ctx.Err()
+		}
+		return b
+	}
+	servers := []string{"p1", "p2", "h1", "h2"}
+	g := newGateway(t, "",
+		piped("p1", hanging("p1", mcp.V20250618).OnPipes(t)), piped("p2", hanging("p2", mcp.Latest).OnPipes(t)),
+		remote("h1", hanging("h1", mcp.V20250618).OnHTTP(t).URL), remote("h2", hanging("h2", mcp.Latest).OnHTTP(t).URL))
+	g.ready()
+	next := func(want event) {
+		t.Helper()
+		select {
+		case got := <-events:
+			if got != want {
+				t.Fatalf("got %+v, want %+v", got, want)
+			}
+		case <-time.After(patience):
+			t.Fatalf("waited in vain for %+v", want)
+		}
+	}
+	for i, c := range []*mcptest.Caller{g.http(mcp.Latest), g.http(mcp.V20251125), g.pipes(mcp.Latest), g.pipes(mcp.V20241105)} {
+		for _, name := range servers {
+			ctx, cancel := context.WithCancel(bounded(t))
+			ended := make(chan struct{})
+			go func() { // ends with its call
+				defer close(ended)
+				_, _ = c.Raw(ctx, `"give up"`, mcp.MethodToolsCall, `{"name":"`+name+`__hang"}`)
+			}()
+			next(event{name, true})
+			if i > 0 { // a stateless client over HTTP leaves, and that is enough
+				if err := c.Notify(bounded(t), mcp.MethodCanceled, `{"requestId":"give up","reason":"enough"}`); err != nil {
+					t.Fatal(err)
+				}
+				next(event{name, false})
+				cancel()
+			} else {
+				cancel()
+				next(event{name, false})
+			}
+			<-ended
+			if got := callTool(t, c, name+"__t"); !strings.Contains(got, "done") {
+				t.Error(got)
+			}
+		}
+	}
 }

@@ -164,7 +164,7 @@ func TestMatrix(t *testing.T) {
 	}
 	for _, w := range wires() {
 		t.Run("client "+w.wire+" "+string(w.version), func(t *testing.T) {
-			c := g.http
+			c := g.http // of the outer test, which outlives this one
 			if w.wire == "pipes" {
 				c = g.pipes
 			}
@@ -226,7 +226,8 @@ func compareResults(t *testing.T, c *mcptest.Caller, o *oracle) {
 	extra := `,"x-other":1.0,"_meta":{"example.com/n":9007199254740993}`
 	requests := []struct{ method, params, member, want string }{
 		{mcp.MethodToolsCall, `{"name":"` + o.name + `__ask"` + arguments + extra + `}`, "arguments", ask},
-		{mcp.MethodToolsCall, `{"name":"` + o.name + `__Ask"` + extra + `}`, "name", `"Ask"`},
+		{mcp.MethodToolsCall, `{"name":"` + o.name + `__Ask"` + extra + `}`, "name", `"Ask"`}, // C-113
+		{mcp.MethodToolsCall, `{"name":"` + o.name + `__ask"` + extra + `}`, "name", `"ask"`},
 		{mcp.MethodPromptsGet, `{"name":"` + o.name + `__ask"` + arguments + extra + `}`, "arguments", ask},
 		{mcp.MethodResourcesRead, `{"uri":"` + o.uri("plain") + `"` + extra + `}`, "uri", `"` + o.uri("plain") + `"`},
 		{mcp.MethodResourcesRead, `{"uri":"` + o.uri("plain/any") + `"` + extra + `}`, "uri", `"` + o.uri("plain/any") + `"`},

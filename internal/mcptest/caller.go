@@ -107,6 +107,15 @@ func (c *Caller) Call(ctx context.Context, method, params string) (Answer, error
 	return c.Raw(ctx, strconv.Itoa(id), method, params)
 }
 
+// Notify sends a notification with params as they are written.
+func (c *Caller) Notify(ctx context.Context, method, params string) error {
+	obj, err := c.params(params)
+	if err != nil {
+		return err
+	}
+	return c.wire.notify(ctx, c, &jsonrpc.Message{Method: method, Params: obj})
+}
+
 // Walk lists a kind to its end and returns the results of all pages, raw.
 func (c *Caller) Walk(ctx context.Context, k mcp.Kind, between func()) ([]Answer, error) {
 	var pages []Answer
@@ -409,7 +418,7 @@ func (l *Listening) end(frame []byte, err error, session bool) {
 	if obj, e := jsonrpc.ParseObject(frame); e == nil {
 		l.last = Answer{string(obj.Get("id")), string(obj.Get("result")), string(obj.Get("error"))}
 	}
-	if l.err = err; session && err == io.EOF {
+	if l.err = err; session && errors.Is(err, io.EOF) {
 		l.err = nil
 	}
 }

@@ -39,7 +39,9 @@ func plug(addr string) int {
 		fmt.Fprintln(os.Stderr, "plug:", err)
 		return 1
 	}
-	fmt.Fprintf(conn, "%d\n", os.Getpid())
+	if _, err := fmt.Fprintln(conn, os.Getpid()); err != nil {
+		return 1
+	}
 	go func() { // ends with the process
 		_, _ = io.Copy(conn, os.Stdin)
 		_ = conn.(*net.TCPConn).CloseWrite()
