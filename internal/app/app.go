@@ -4,6 +4,7 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -58,7 +59,8 @@ type App struct {
 	gateway *gateway.Source
 	server  *server.Server
 	status  *admin.Source
-	started chan struct{} // closed by Close, ends the wait for a start
+	id      string // of this process's gateway, see loopHeader
+	opening *time.Timer
 
 	handler *mcphttp.Handler // nil: no port
 	http    *http.Server
@@ -81,8 +83,12 @@ func Start(ctx context.Context, opts Options) (*App, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	a := &App{opts: opts, log: opts.Logger, started: make(chan struct{})}
-	store, err := state.Open(stateDir(opts.Config, opts.Files), a.log)
+	a := &App{opts: opts, log: opts.Logger, id: rand.Text()}
+	dir := stateDir(opts.Config, opts.Files)
+	if err := checkLoop(dir); err != nil {
+		return nil, err
+	}
+	store, err := state.Open(dir, a.log)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +124,7 @@ func Start(ctx context.Context, opts Options) (*App, error) {
 	if err := a.servers.Apply(ctx, a.upstreams(info)); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
-	time.AfterFunc(set.StartupWait, a.catalog.Open)
+	a.opening = time.AfterFunc(set.StartupWait, a.catalog.Open) // stopped by Close
 	return a, nil
 }
 
@@ -172,7 +178,7 @@ func (a *App) Listen(ctx context.Context, address string) error {
 	}
 	a.handler = mcphttp.NewHandler(a.server, mcphttp.HandlerOptions{AllowedHosts: a.opts.Hosts, Logger: a.log})
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", a.handler)
+	mux.Handle("/mcp", a.refuseLoop(a.handler))
 	routes := http.NewServeMux()
 	a.status.Register(routes)
 	mux.Handle("/", a.handler.Guard().Wrap(routes))
@@ -205,6 +211,9 @@ const closeTime = 2 * time.Second
 // Close takes everything down: clients are told, servers are stopped, and what
 // must last is written.
 func (a *App) Close() error {
+	if a.opening != nil {
+		a.opening.Stop()
+	}
 	a.withdraw()
 	a.server.Close()
 	var errs []error

@@ -63,6 +63,13 @@ type gateway struct {
 // members of the "roster" object.
 func newGateway(t testing.TB, settings string, servers ...entry) *gateway {
 	t.Helper()
+	g := stoppedGateway(t)
+	g.start(settings, servers...)
+	return g
+}
+
+// stoppedGateway returns a gateway that was not started yet.
+func stoppedGateway(t testing.TB) *gateway {
 	g := &gateway{t: t, dir: t.TempDir(), log: &logBuffer{}}
 	t.Cleanup(func() {
 		g.close()
@@ -70,9 +77,11 @@ func newGateway(t testing.TB, settings string, servers ...entry) *gateway {
 			t.Log(g.log.String())
 		}
 	})
-	g.start(settings, servers...)
 	return g
 }
+
+// file is where the configuration is.
+func (g *gateway) file() string { return filepath.Join(g.dir, "roster.json") }
 
 // start writes the configuration and starts the gateway, with a port.
 func (g *gateway) start(settings string, servers ...entry) {
@@ -84,9 +93,8 @@ func (g *gateway) start(settings string, servers ...entry) {
 	if settings != "" {
 		settings = "," + settings
 	}
-	file := filepath.Join(g.dir, "roster.json")
 	text := `{"mcpServers":{` + strings.Join(members, ",") + `},"roster":{"stateDir":"state"` + settings + `}}`
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(g.file(), []byte(text), 0o600); err != nil {
 		g.t.Fatal(err)
 	}
 	g.run()
@@ -95,7 +103,7 @@ func (g *gateway) start(settings string, servers ...entry) {
 // run starts the gateway of the configuration as it is.
 func (g *gateway) run() {
 	g.t.Helper()
-	file := filepath.Join(g.dir, "roster.json")
+	file := g.file()
 	cfg, problems, err := config.Load([]string{file}, nil)
 	if err != nil {
 		g.t.Fatal(err)

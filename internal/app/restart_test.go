@@ -3,7 +3,6 @@ package app_test
 import (
 	"context"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -105,7 +104,7 @@ func TestRestart_SecondProcess(t *testing.T) {
 	g.ready()
 	g.restart() // so that the state is written
 	g.ready()
-	file := filepath.Join(g.dir, "roster.json")
+	file := g.file()
 	cfg, _, err := config.Load([]string{file}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +128,7 @@ func TestRestart_SecondProcess(t *testing.T) {
 	if err != nil || got.Code() != jsonrpc.CodeInvalidParams {
 		t.Errorf("a cursor of the first gateway, at the second: %+v, %v", got, err)
 	}
-	if e, ok := app.FindEndpoint(cfg, []string{file}); !ok || e.URL != g.URL() {
+	if e, ok := app.FindEndpoint(cfg, []string{file}); !ok || e.URL != second.URL() {
 		t.Errorf("the endpoint of the two is %+v", e)
 	}
 }

@@ -124,6 +124,7 @@ func (a *App) dial(s config.Server) client.Dial {
 		for _, h := range s.Headers {
 			header.Set(h.Name, h.Value)
 		}
+		header.Set(loopHeader, a.id)
 		return func(ctx context.Context, in client.Incoming) (client.Wire, error) {
 			return mcphttp.Dial(ctx, s.URL, mcphttp.DialOptions{
 				Header: header, Notification: in.Notification, Handler: in.Handler, Gap: in.Gap, Logger: log,
@@ -134,6 +135,7 @@ func (a *App) dial(s config.Server) client.Dial {
 	for i, e := range s.Env {
 		env[i] = e.Name + "=" + e.Value
 	}
+	env = append(env, inside(a.store.Dir()))
 	cmd := &stdio.Command{
 		Name: s.Command, Args: s.Args, Dir: s.Dir, Env: env, InheritEnv: s.InheritEnv,
 		Noise: func(line []byte) {
