@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -430,5 +432,43 @@ func TestNotificationAtOnce(t *testing.T) {
 			t.Fatal("the notification is lost")
 		}
 		_ = c.Close()
+	}
+}
+
+// lateStream has one frame, which it gives out when it has been closed.
+type lateStream struct {
+	frame  string
+	closed chan struct{}
+	once   sync.Once
+	reads  int
+}
+
+func (s *lateStream) ReadFrame() ([]byte, error) {
+	<-s.closed
+	if s.reads++; s.reads > 1 {
+		return nil, io.EOF
+	}
+	return []byte(s.frame), nil
+}
+
+func (s *lateStream) WriteFrames([][]byte) error { return nil }
+
+func (s *lateStream) Close() error {
+	s.once.Do(func() { close(s.closed) })
+	return nil
+}
+
+// TestRequestMeetsClose has a request be read just when the connection closes: it
+// is not handled any more.
+func TestRequestMeetsClose(t *testing.T) {
+	stream := &lateStream{frame: `{"jsonrpc":"2.0","id":1,"method":"late"}`, closed: make(chan struct{})}
+	c := jsonrpc.NewConn(t.Context(), stream, jsonrpc.ConnOptions{
+		Handler: handler(func(context.Context, *jsonrpc.Request) (jsontext.Value, error) {
+			t.Error("handled")
+			return nil, nil
+		}),
+	})
+	if err := c.Close(); err != nil {
+		t.Error(err)
 	}
 }
