@@ -134,12 +134,12 @@ func NewConn(ctx context.Context, stream Stream, opts ConnOptions) *Conn {
 	c.session = NewSession("", c)
 	c.out = newOutbox(stream, opts.MaxQueue, opts.MaxQueueBytes, c.writeFailed)
 	c.wires.Store(2)
-	c.tasks.Go(c.read)  // ends when the stream does
-	c.tasks.Go(c.write) // ends with c.ctx
 	if opts.Handler != nil && opts.Notification == nil {
 		c.notes = make(chan *note, maxNotes)
 		c.tasks.Go(c.handleNotes) // ends with c.ctx
 	}
+	c.tasks.Go(c.read)  // ends when the stream does
+	c.tasks.Go(c.write) // ends with c.ctx
 	c.tasks.Add(1)
 	context.AfterFunc(c.ctx, c.shut)
 	return c
@@ -156,7 +156,7 @@ func (c *Conn) Done() <-chan struct{} { return c.ended }
 // an orderly end of the stream.
 func (c *Conn) Err() error {
 	err := context.Cause(c.ctx)
-	if err == nil || err == ErrClosed || errors.Is(err, io.EOF) {
+	if err == nil || err == ErrClosed || errors.Is(err, io.EOF) { //nolint:errorlint // what wraps it has a reason to tell
 		return nil
 	}
 	return err

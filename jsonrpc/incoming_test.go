@@ -407,3 +407,28 @@ func TestRequestsBothWays(t *testing.T) {
 		}
 	})
 }
+
+// TestNotificationAtOnce has a notification wait in the stream when the
+// connection begins: the Handler gets it.
+func TestNotificationAtOnce(t *testing.T) {
+	for range 100 {
+		near, far := memPipe(1)
+		frame := []byte(`{"jsonrpc":"2.0","method":"hello"}`)
+		if err := far.WriteFrames([][]byte{frame}); err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan string, 1)
+		c := jsonrpc.NewConn(t.Context(), near, jsonrpc.ConnOptions{
+			Handler: handler(func(_ context.Context, r *jsonrpc.Request) (jsontext.Value, error) {
+				got <- r.Method
+				return nil, nil
+			}),
+		})
+		select {
+		case <-got:
+		case <-time.After(10 * time.Second):
+			t.Fatal("the notification is lost")
+		}
+		_ = c.Close()
+	}
+}

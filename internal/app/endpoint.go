@@ -2,6 +2,7 @@ package app
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -36,23 +37,32 @@ func stateDir(cfg *config.Config, files []string) string {
 	return filepath.Join(cfg.Roster.StateDir, state.DirFor(files))
 }
 
-// announce writes the endpoint file; only the gateway that owns the state does.
+// announce writes the endpoint file, unless this gateway is private. Of two
+// gateways of one configuration the one that listened last is found.
 func (a *App) announce() {
-	if !a.store.Writable() {
+	if a.opts.Private {
 		return
 	}
 	data, err := json.Marshal(Endpoint{a.URL(), os.Getpid()})
+	if err != nil {
+		a.log.Warn("other commands will not find this gateway", "err", err)
+		return
+	}
+	file := filepath.Join(a.store.Dir(), endpointFile)
+	temporary := fmt.Sprintf("%s.%d.tmp", file, os.Getpid())
+	err = os.WriteFile(temporary, data, 0o600)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(a.store.Dir(), endpointFile), data, 0o600)
+		err = os.Rename(temporary, file)
 	}
 	if err != nil {
+		_ = os.Remove(temporary) // it may never have been written
 		a.log.Warn("other commands will not find this gateway", "err", err)
 	}
 }
 
-// withdraw takes the endpoint file away.
+// withdraw takes the endpoint file away, if it is still that of this process.
 func (a *App) withdraw() {
-	if a.store.Writable() && a.URL() != "" {
-		_ = os.Remove(filepath.Join(a.store.Dir(), endpointFile)) // it may never have been written
+	if e, ok := FindEndpoint(a.opts.Config, a.opts.Files); ok && !a.opts.Private && e.PID == os.Getpid() {
+		_ = os.Remove(filepath.Join(a.store.Dir(), endpointFile)) // whoever reads it will find nobody there
 	}
 }

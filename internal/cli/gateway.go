@@ -98,7 +98,8 @@ func (g *gateway) start(ctx context.Context, conf *configuration) error {
 		return err
 	}
 	g.app, err = app.Start(context.WithoutCancel(ctx), app.Options{
-		Config: conf.Config, Problems: conf.problems, Files: conf.files, Version: version(), Logger: log,
+		Config: conf.Config, Problems: conf.problems, Files: conf.files, Private: true,
+		Version: version(), Logger: log,
 	})
 	if err != nil {
 		return err
@@ -236,7 +237,7 @@ func (g *gateway) complain(ctx context.Context) {
 	}
 	for _, s := range st.Servers {
 		if reported := g.app != nil && s.State == "disabled"; s.Error != "" && !reported {
-			fmt.Fprintf(g.prog.Stderr, "roster: server %q is %s: %s\n", s.Name, s.State, clean(s.Error))
+			writef(g.prog.Stderr, "roster: server %q is %s: %s\n", s.Name, s.State, clean(s.Error))
 		}
 	}
 }

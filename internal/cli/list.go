@@ -97,7 +97,7 @@ func (g *gateway) list(ctx context.Context, kind mcp.Kind) error {
 		}
 		t.rows = append(t.rows, row)
 	}
-	g.prog.print(g.prog.Stdout, t)
+	g.prog.printTable(g.prog.out, t)
 	return nil
 }
 

@@ -40,7 +40,7 @@ exactly once, in the same order every time.
 	}
 	root.SetArgs(p.Args)
 	root.SetIn(p.Stdin)
-	root.SetOut(p.Stdout)
+	root.SetOut(p.out)
 	root.SetErr(p.Stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().StringVarP(&p.output, "output", "o", "table", "how to print results: table or json")
