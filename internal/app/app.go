@@ -52,6 +52,7 @@ type Options struct {
 // App is a gateway that runs.
 type App struct {
 	opts    Options
+	base    context.Context // for what closes: it has Start's values and does not end
 	log     *slog.Logger
 	store   *state.Store
 	catalog *catalog.Catalog
@@ -83,7 +84,7 @@ func Start(ctx context.Context, opts Options) (*App, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	a := &App{opts: opts, log: opts.Logger, id: rand.Text()}
+	a := &App{opts: opts, base: context.WithoutCancel(ctx), log: opts.Logger, id: rand.Text()}
 	dir := stateDir(opts.Config, opts.Files)
 	if err := checkLoop(dir); err != nil {
 		return nil, err
@@ -218,7 +219,7 @@ func (a *App) Close() error {
 	a.server.Close()
 	var errs []error
 	if a.http != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(context.TODO()), closeTime)
+		ctx, cancel := context.WithTimeout(a.base, closeTime)
 		errs = append(errs, a.handler.Close(ctx))
 		if err := a.http.Shutdown(ctx); err != nil {
 			errs = append(errs, a.http.Close())
