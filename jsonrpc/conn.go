@@ -233,11 +233,12 @@ func (c *Conn) read() {
 // requests that came before it are still answered, for at most drainTime.
 func (c *Conn) finish(err error) {
 	c.session.Close()
-	c.failPending()
 	if !errors.Is(err, io.EOF) {
-		c.cancel(err)
+		c.cancel(err) // first, so that the calls that fail now know why
+		c.failPending()
 		return
 	}
+	c.failPending()
 	timeout := time.NewTimer(drainTime)
 	defer timeout.Stop()
 	select {

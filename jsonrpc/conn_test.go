@@ -391,7 +391,7 @@ func TestReadErrorEndsConn(t *testing.T) {
 		exit := errors.New("exit status 3")
 		c := jsonrpc.NewConn(t.Context(), &endingStream{memStream: near, after: time.Second, err: exit}, jsonrpc.ConnOptions{})
 		_, err := c.Call(t.Context(), "x", nil)
-		if !errors.Is(err, jsonrpc.ErrClosed) {
+		if !errors.Is(err, jsonrpc.ErrClosed) || !errors.Is(err, exit) {
 			t.Errorf("call: %v", err)
 		}
 		if <-c.Done(); c.Err() != exit || c.Close() != exit {
