@@ -93,7 +93,9 @@ func TestCalls_Killed(t *testing.T) {
 			t.Fatal("a call hangs after its server was killed")
 		}
 	}
-	g.until("the server is back", func(admin.Status) bool { return g.server("s").State == upstream.Ready })
+	g.until("the server is back", func(admin.Status) bool {
+		return socket.Starts() == 2 && g.server("s").State == upstream.Ready
+	})
 	if got := callTool(t, c, "s__t"); !strings.Contains(got, "done") {
 		t.Error(got)
 	}
