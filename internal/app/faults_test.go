@@ -124,8 +124,8 @@ func TestFaults_FourOfThirtyFive(t *testing.T) {
 		}
 	}
 	same(t, "the good servers", ours, want)
-	g.until("the bad servers are known to be bad", func(admin.Status) bool {
-		return g.server("silent").State == upstream.Down && g.server("dead").State == upstream.Down &&
+	g.until("the bad servers are known to be bad", func(st admin.Status) bool {
+		return st.Health != admin.Starting && g.server("silent").State == upstream.Down && g.server("dead").State == upstream.Down &&
 			g.server("cycling").State == upstream.Degraded && g.server("odd").State == upstream.Ready
 	})
 	if n := len(list(t, g.http(mcp.Latest), mcp.Tools)); n != 31*3+8+1 {
@@ -231,8 +231,8 @@ func TestFaults_Reasons(t *testing.T) {
 		entry{"no-command", `{"command":"this-command-does-not-exist"}`},
 		remote("forbidden", forbidden.URL),
 		remote("fine", answering(tool("t")).OnHTTP(t).URL))
-	g.until("both are down", func(admin.Status) bool {
-		return g.server("no-command").State == upstream.Down && g.server("forbidden").State == upstream.Down && g.server("fine").State == upstream.Ready
+	g.until("both are down", func(st admin.Status) bool {
+		return st.Health != admin.Starting && g.server("no-command").State == upstream.Down && g.server("forbidden").State == upstream.Down && g.server("fine").State == upstream.Ready
 	})
 	for name, reasons := range map[string][]string{
 		"no-command": {"this-command-does-not-exist", "not found"}, "forbidden": {"403"},
