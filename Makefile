@@ -68,7 +68,7 @@ fuzz: ## run each fuzz target for FUZZTIME (10s), in PKG (./...)
 	done
 
 .PHONY: stress
-stress: ## repeat the tests of PKG COUNT (20) times, on 1, 2 and 8 processors
+stress: ## repeat the tests of PKG COUNT (20) times, on 1, 2 and 8 processors; ROSTER_STRESS=1 makes those of the gateway longer
 	go test -race -count $(COUNT) -cpu 1,2,8 -failfast $(PKG)
 
 .PHONY: bench
