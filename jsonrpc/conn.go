@@ -156,7 +156,7 @@ func (c *Conn) Done() <-chan struct{} { return c.ended }
 // an orderly end of the stream.
 func (c *Conn) Err() error {
 	err := context.Cause(c.ctx)
-	if err == nil || err == ErrClosed || errors.Is(err, io.EOF) {
+	if err == nil || err == ErrClosed || errors.Is(err, io.EOF) { //nolint:errorlint // what wraps it has a reason to tell
 		return nil
 	}
 	return err

@@ -441,7 +441,9 @@ func TestSenderDoesNotOutwaitItsContext(t *testing.T) {
 				if want := 1 + 1 + 3; sent != want { // in the stream, in the writer, in the queue
 					t.Errorf("%d frames were taken, want %d", sent, want)
 				}
-				if _, err := c.Call(ctx, "x", nil); err != context.DeadlineExceeded {
+				late, stop := context.WithTimeout(t.Context(), time.Minute)
+				defer stop()
+				if _, err := c.Call(late, "x", nil); err != context.DeadlineExceeded {
 					t.Errorf("call: %v", err)
 				}
 				for range sent {

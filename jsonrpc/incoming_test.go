@@ -180,11 +180,12 @@ func TestCancel(t *testing.T) {
 		peer.send(t, lines[1]) // this one counts
 		peer.send(t, `{"jsonrpc":"2.0","id":0,"method":"again","params":{"again":true}}`)
 		second := <-runs
+		close(first.release) // it ends while its id is another's
+		synctest.Wait()
 		close(second.release)
 		if m := peer.receive(t); m.ID != jsonrpc.IntID(0) || string(m.Result.Raw) != `{"again":true}` {
 			t.Errorf("got %+v", m)
 		}
-		close(first.release)
 		peer.send(t, lines[1]) // its request was answered
 		peer.send(t, lines[1])
 		synctest.Wait()

@@ -1,6 +1,7 @@
 package stdio
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -136,7 +137,7 @@ func childStream(p *Process) *stream {
 // whyEnded returns why the process's output ended with err. A server may end by
 // closing its output; it is then given a moment to exit.
 func (p *Process) whyEnded(err error) error {
-	if _, ok := err.(*FrameTooLongError); ok {
+	if _, ok := errors.AsType[*FrameTooLongError](err); ok {
 		return err
 	}
 	p.Stop()

@@ -51,6 +51,7 @@ type Options struct {
 // App is a gateway that runs.
 type App struct {
 	opts    Options
+	base    context.Context // for what closes: it has Start's values and does not end
 	log     *slog.Logger
 	store   *state.Store
 	catalog *catalog.Catalog
@@ -81,7 +82,7 @@ func Start(ctx context.Context, opts Options) (*App, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	a := &App{opts: opts, log: opts.Logger, started: make(chan struct{})}
+	a := &App{opts: opts, base: context.WithoutCancel(ctx), log: opts.Logger, started: make(chan struct{})}
 	store, err := state.Open(stateDir(opts.Config, opts.Files), a.log)
 	if err != nil {
 		return nil, err
@@ -209,7 +210,7 @@ func (a *App) Close() error {
 	a.server.Close()
 	var errs []error
 	if a.http != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(context.TODO()), closeTime)
+		ctx, cancel := context.WithTimeout(a.base, closeTime)
 		errs = append(errs, a.handler.Close(ctx))
 		if err := a.http.Shutdown(ctx); err != nil {
 			errs = append(errs, a.http.Close())
