@@ -55,8 +55,8 @@ func (c *Conn) request(m Message) {
 func (c *Conn) admit(in *incoming) *Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.deaf { // closed just now; idle is, or will be once, and no request follows
-		return Errorf(CodeInternal, "%v", ErrClosed)
+	if c.deaf { // what is read after Close
+		return Errorf(CodeInternal, "the connection is closed")
 	}
 	if c.incoming[in.key] != nil {
 		return Errorf(CodeInvalidRequest, "this id is in use by a request that is not answered yet")

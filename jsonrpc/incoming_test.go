@@ -126,6 +126,46 @@ func TestFirstRequestIsHandledFirst(t *testing.T) {
 	})
 }
 
+// late is a stream that has frames to read when it has been closed.
+type late struct {
+	closed chan struct{}
+	frames []string
+}
+
+func (s *late) ReadFrame() ([]byte, error) {
+	<-s.closed
+	if len(s.frames) == 0 {
+		return nil, io.EOF
+	}
+	frame := s.frames[0]
+	s.frames = s.frames[1:]
+	return []byte(frame), nil
+}
+
+func (s *late) WriteFrames([][]byte) error { return nil }
+
+func (s *late) Close() error {
+	close(s.closed)
+	return nil
+}
+
+// Requests that were on their way when the connection was closed are not handled.
+func TestRequestsBehindClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stream := &late{closed: make(chan struct{}), frames: []string{
+			`{"jsonrpc":"2.0","id":1,"method":"x"}`, `{"jsonrpc":"2.0","id":2,"method":"x"}`,
+		}}
+		c := jsonrpc.NewConn(t.Context(), stream, jsonrpc.ConnOptions{Handler: handler(
+			func(context.Context, *jsonrpc.Request) (jsontext.Value, error) {
+				t.Error("the request was handled")
+				return jsontext.Value("{}"), nil
+			})})
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestNotificationsBeforeResult is C-125.
 func TestNotificationsBeforeResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

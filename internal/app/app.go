@@ -196,7 +196,7 @@ func (a *App) Listen(ctx context.Context, address string) error {
 			a.log.Error("HTTP server ended", "err", err)
 		}
 	})
-	a.announce()
+	a.announce(ctx)
 	a.log.Info("listening", "url", a.URL())
 	return nil
 }

@@ -1,10 +1,14 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/mcp-roster/roster/internal/config"
 	"github.com/mcp-roster/roster/internal/state"
@@ -37,10 +41,31 @@ func stateDir(cfg *config.Config, files []string) string {
 	return filepath.Join(cfg.Roster.StateDir, state.DirFor(files))
 }
 
-// announce writes the endpoint file, unless this gateway is private. Of two
-// gateways of one configuration the one that listened last is found.
-func (a *App) announce() {
+// Alive asks whether a gateway answers there. It takes a second at most.
+func (e Endpoint) Alive(ctx context.Context) bool {
+	const within = time.Second
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(e.URL, "mcp")+"livez", nil)
+	if err != nil {
+		return false
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}
+
+// announce writes the endpoint file, unless this gateway is private or another
+// one of its configuration is announced and answers.
+func (a *App) announce(ctx context.Context) {
 	if a.opts.Private {
+		return
+	}
+	if other, ok := FindEndpoint(a.opts.Config, a.opts.Files); ok && other.Alive(ctx) {
+		a.log.Info("other commands go on using the gateway that ran before", "url", other.URL)
 		return
 	}
 	data, err := json.Marshal(Endpoint{a.URL(), os.Getpid()})
@@ -60,9 +85,9 @@ func (a *App) announce() {
 	}
 }
 
-// withdraw takes the endpoint file away, if it is still that of this process.
+// withdraw takes the endpoint file away, if it is that of this gateway.
 func (a *App) withdraw() {
-	if e, ok := FindEndpoint(a.opts.Config, a.opts.Files); ok && !a.opts.Private && e.PID == os.Getpid() {
+	if e, ok := FindEndpoint(a.opts.Config, a.opts.Files); ok && e.URL == a.URL() {
 		_ = os.Remove(filepath.Join(a.store.Dir(), endpointFile)) // whoever reads it will find nobody there
 	}
 }

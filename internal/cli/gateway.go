@@ -18,11 +18,8 @@ import (
 	"github.com/mcp-roster/roster/mcphttp"
 )
 
-// Waits for answers of a gateway.
-const (
-	livezTime = time.Second
-	adminTime = 10 * time.Second
-)
+// adminTime is how long a gateway may take to say how it is.
+const adminTime = 10 * time.Second
 
 // gateway is what a command asks: a gateway that runs, or the one that the
 // command has started for itself.
@@ -64,7 +61,7 @@ func (p *program) find(ctx context.Context) (string, *configuration, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	if e, ok := app.FindEndpoint(conf.Config, conf.files); ok && alive(ctx, e.URL, livezTime) {
+	if e, ok := app.FindEndpoint(conf.Config, conf.files); ok && e.Alive(ctx) {
 		return e.URL, conf, nil
 	}
 	return "", conf, nil
@@ -80,13 +77,6 @@ func endpointURL(typed string) (string, error) {
 		u.Path = "/mcp"
 	}
 	return u.String(), nil
-}
-
-// alive reports whether a gateway answers at a URL.
-func alive(ctx context.Context, endpoint string, within time.Duration) bool {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	return get(ctx, endpoint, "livez", nil) == nil
 }
 
 // start starts the servers of the configuration for this command.
