@@ -128,7 +128,7 @@ func TestRestart_SecondProcess(t *testing.T) {
 	if err != nil || got.Code() != jsonrpc.CodeInvalidParams {
 		t.Errorf("a cursor of the first gateway, at the second: %+v, %v", got, err)
 	}
-	if e, ok := app.FindEndpoint(cfg, []string{file}); !ok || e.URL != second.URL() {
+	if e, ok := app.FindEndpoint(cfg, []string{file}); !ok || e.URL != g.URL() {
 		t.Errorf("the endpoint of the two is %+v", e)
 	}
 }
