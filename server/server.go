@@ -92,7 +92,7 @@ func (s *Server) Handle(ctx context.Context, req *jsonrpc.Request) (jsontext.Val
 	}
 	r := &Request{Request: req, Caller: caller}
 	if req.ID.IsZero() {
-		s.notification(ctx, r)
+		s.notification(r)
 		return nil, nil
 	}
 	if req.Session != nil && !caller.Version.Stateless() && (caller.Version == "" || caller.Version.Known()) {
@@ -126,7 +126,7 @@ func (s *Server) standingAlone(ctx context.Context, r *Request) (jsontext.Value,
 // initialize.
 func (s *Server) inSession(ctx context.Context, r *Request) (jsontext.Value, error) {
 	if r.Method == mcp.MethodInitialize {
-		return s.initialize(r)
+		return s.initialize(ctx, r)
 	}
 	state, ok := r.Session.Value().(*session)
 	if !ok {
@@ -170,9 +170,7 @@ func (s *Server) list(ctx context.Context, r *Request) (jsontext.Value, error) {
 func (s *Server) listFirst(ctx context.Context, r *Request, kind mcp.Kind) (jsontext.Value, error) {
 	var l *listener
 	if r.state != nil {
-		r.state.mu.Lock()
 		l = r.state.listener
-		r.state.mu.Unlock()
 	}
 	for tries := 1; ; tries++ {
 		var told uint64

@@ -16,13 +16,15 @@ var logLevels = []string{"debug", "info", "notice", "warning", "error", "critica
 
 // session is what a client said of itself in initialize, and since.
 type session struct {
-	updates *updates // of watched resources
+	// listener tells the client of changes. It knows of those since initialize,
+	// and begins to tell when ready is closed. cancel ends it.
+	listener *listener
+	cancel   context.CancelFunc
+	ready    chan struct{}
+	begin    sync.Once // closes ready
 
 	mu     sync.Mutex // guards the fields below
 	caller mcp.Caller
-	// listener tells the client of changed lists; nil: not yet. cancel ends it.
-	listener *listener
-	cancel   context.CancelFunc
 	// watched has, by URI as the client spells it, what ends a subscription;
 	// a nil function is one that is about to begin.
 	watched map[string]func()
@@ -36,7 +38,7 @@ func (s *session) callerNow() mcp.Caller {
 }
 
 // initialize begins a session (2025-11-25, basic/lifecycle).
-func (s *Server) initialize(r *Request) (jsontext.Value, error) {
+func (s *Server) initialize(ctx context.Context, r *Request) (jsontext.Value, error) {
 	asked, ok := r.Params.Text("protocolVersion")
 	if !ok {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.protocolVersion must be a string such as %q", mcp.LatestSession)
@@ -46,7 +48,7 @@ func (s *Server) initialize(r *Request) (jsontext.Value, error) {
 		Info:         object(r.Params.Get("clientInfo")),
 		Capabilities: object(r.Params.Get("capabilities")),
 	}
-	s.begin(r.Session, &session{caller: caller, updates: newUpdates(maxUpdates), watched: make(map[string]func())})
+	s.begin(ctx, r.Session, caller)
 	info := s.source.Info()
 	out := []byte(`{"protocolVersion":"`)
 	out = append(out, caller.Version...)
@@ -70,9 +72,29 @@ func object(v jsontext.Value) jsontext.Value {
 	return v
 }
 
-// begin makes state that of a session, and ends what was before: a client that
-// sends initialize again begins anew.
-func (s *Server) begin(sess *jsonrpc.Session, state *session) {
+// begin gives a session its state, and ends what was before: a client that sends
+// initialize again begins anew.
+func (s *Server) begin(ctx context.Context, sess *jsonrpc.Session, caller mcp.Caller) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	l := s.newListener(caller.Version, s.announced(mcp.Kinds[:]), func(ctx context.Context, k mcp.Kind) error {
+		return sess.Peer.Notify(ctx, k.ChangedMethod(), nil)
+	})
+	l.updates = newUpdates(maxUpdates)
+	l.updated = func(ctx context.Context, params jsontext.Value) error {
+		return sess.Peer.Notify(ctx, mcp.MethodUpdated, params)
+	}
+	state := &session{listener: l, cancel: cancel, ready: make(chan struct{}), caller: caller, watched: make(map[string]func())}
+	go func() { // ends with the session, the server, or the next initialize
+		select {
+		case <-state.ready:
+			l.run(ctx, sess.Done())
+		case <-ctx.Done():
+		case <-sess.Done():
+		case <-s.closing:
+		}
+		l.stop()
+		state.end()
+	}()
 	s.mu.Lock()
 	old, again := sess.Value().(*session)
 	sess.SetValue(state)
@@ -84,61 +106,25 @@ func (s *Server) begin(sess *jsonrpc.Session, state *session) {
 
 // notification takes what clients tell. Cancellation is the wire's: it has the
 // request.
-func (s *Server) notification(ctx context.Context, r *Request) {
+func (s *Server) notification(r *Request) {
 	if r.Method != mcp.MethodInitialized || r.Session == nil {
 		return
 	}
-	state, ok := r.Session.Value().(*session)
-	if !ok {
-		return
+	if state, ok := r.Session.Value().(*session); ok {
+		state.tell()
 	}
-	s.tellSession(ctx, r.Session, state)
 }
 
-// tellSession begins to tell a session's client what it is to be told, if that has
-// not begun.
-func (s *Server) tellSession(ctx context.Context, sess *jsonrpc.Session, state *session) {
-	l := s.newListener(state.callerNow().Version, s.announced(mcp.Kinds[:]), func(ctx context.Context, k mcp.Kind) error {
-		return sess.Peer.Notify(ctx, k.ChangedMethod(), nil)
-	})
-	l.updates = state.updates
-	l.updated = func(ctx context.Context, params jsontext.Value) error {
-		return sess.Peer.Notify(ctx, mcp.MethodUpdated, params)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	if !state.listen(l, cancel) {
-		cancel()
-		l.stop()
-		return
-	}
-	go func() { // ends with the session, the server, or the next initialize
-		defer l.stop()
-		l.run(ctx, sess.Done())
-		state.end()
-	}()
-}
-
-// listen makes l the session's listener, which cancel ends; false if it has one, or
-// has ended.
-func (s *session) listen(l *listener, cancel context.CancelFunc) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.listener != nil || s.ended {
-		return false
-	}
-	s.listener, s.cancel = l, cancel
-	return true
-}
+// tell has the listener begin to tell.
+func (s *session) tell() { s.begin.Do(func() { close(s.ready) }) }
 
 // end stops the listener and all subscriptions.
 func (s *session) end() {
 	s.mu.Lock()
-	stops, cancel := s.watched, s.cancel
+	stops := s.watched
 	s.watched, s.ended = nil, true
 	s.mu.Unlock()
-	if cancel != nil {
-		cancel()
-	}
+	s.cancel()
 	for _, stop := range stops {
 		if stop != nil {
 			stop()

@@ -171,14 +171,14 @@ func (s *Server) subscribe(ctx context.Context, r *Request) (jsontext.Value, err
 	if again, err := state.reserve(uri); again || err != nil {
 		return jsontext.Value("{}"), err
 	}
-	stop, err := s.watch.WatchResource(ctx, r, uri, func(params jsontext.Value) { state.updates.add(uri, withURI(params, uri)) })
+	stop, err := s.watch.WatchResource(ctx, r, uri, func(params jsontext.Value) { state.listener.updates.add(uri, withURI(params, uri)) })
 	if !state.keep(uri, stop) && stop != nil {
 		stop()
 	}
 	if err != nil {
 		return nil, mcp.ErrorFor(r.Caller.Version, jsonrpc.AsError(err))
 	}
-	s.tellSession(ctx, r.Session, state)
+	state.tell()
 	return jsontext.Value("{}"), nil
 }
 
@@ -195,7 +195,7 @@ func (s *Server) unsubscribe(_ context.Context, r *Request) (jsontext.Value, err
 	if stop != nil {
 		stop()
 	}
-	r.state.updates.drop(uri)
+	r.state.listener.updates.drop(uri)
 	return jsontext.Value("{}"), nil
 }
 
