@@ -94,6 +94,8 @@ func (l *listener) settle(ctx context.Context) {
 		select {
 		case <-l.signal:
 			quiet.Reset(l.server.opts.Settle)
+		case <-l.updates.ready(): // which have nothing to wait for
+			l.tellUpdate(ctx)
 		case <-quiet.C:
 			return
 		case <-most.C:
