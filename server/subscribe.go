@@ -221,7 +221,7 @@ func (s *session) reserve(uri string) (again bool, err error) {
 	}
 	switch {
 	case s.ended:
-		return false, jsonrpc.ErrSessionClosed
+		return false, jsonrpc.Errorf(jsonrpc.CodeInternal, "this session has ended")
 	case len(s.watched) >= maxWatched:
 		return false, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "this session watches %d resources already", maxWatched)
 	}
