@@ -107,7 +107,7 @@ func (m *Memory) List(_ context.Context, r *Request, kind mcp.Kind, cursor *stri
 	if err != nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.cursor: %v", err)
 	}
-	if at.Kind != kind || at.View != "" || at.Epoch != 0 {
+	if at.Kind != kind || at.View != "" || at.Epoch != 0 || at.Place != 0 || at.Ordinal > at.High {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.cursor: belongs to another list")
 	}
 	return m.lists[kind].behind(r.Caller.Version, at), nil
@@ -132,11 +132,38 @@ func (m *Memory) Do(ctx context.Context, r *Request) (jsonrpc.Object, error) {
 	if err != nil {
 		return obj, jsonrpc.Errorf(jsonrpc.CodeInternal, "%s: the result is %v", r.Method, err)
 	}
-	return obj, nil
+	return complete(r.Method, obj)
+}
+
+// complete puts an empty array where a result must have one and has none, or null:
+// strict clients fail on both.
+func complete(method string, result jsonrpc.Object) (jsonrpc.Object, error) {
+	name := ""
+	switch method {
+	case mcp.MethodToolsCall:
+		name = "content"
+	case mcp.MethodPromptsGet:
+		name = "messages"
+	case mcp.MethodResourcesRead:
+		name = "contents"
+	default:
+		return result, nil
+	}
+	if kind, _ := result.Text("resultType"); kind == "input_required" {
+		return result, nil
+	}
+	if v := result.Get(name); v != nil && v.Kind() != 'n' {
+		return result, nil
+	}
+	return jsonrpc.ParseObject(mcp.Splice(result, mcp.Edit{Name: name, Value: jsontext.Value("[]")}))
 }
 
 func (m *Memory) answer(ctx context.Context, r *Request) (jsontext.Value, error) {
-	name, _ := r.Params.Text(mcp.NameMember(r.Method))
+	member := mcp.NameMember(r.Method)
+	name, ok := r.Params.Text(member)
+	if member != "" && !ok {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.%s must be a string", member)
+	}
 	switch r.Method {
 	case mcp.MethodToolsCall:
 		if t, ok := m.Tools.Get(name); ok {

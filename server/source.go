@@ -61,6 +61,8 @@ type Request struct {
 	*jsonrpc.Request
 	// Caller is who asks, whichever way its version has of saying so.
 	Caller mcp.Caller
+
+	state *session // nil: the request stands alone
 }
 
 // ResourceWatcher is a Source that tells of changes to what resources hold. The

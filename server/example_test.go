@@ -1,0 +1,106 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/mcp-roster/roster/server"
+	"github.com/mcp-roster/roster/stdio"
+)
+
+// A tool is a Go function: its types are its schemas.
+func ExampleNewFuncTool() {
+	type Place struct {
+		City string `json:"city" jsonschema:"name of the city, in English"`
+		Days int    `json:"days,omitzero" jsonschema:"how far to look ahead"`
+	}
+	type Weather struct {
+		Celsius int    `json:"celsius"`
+		Sky     string `json:"sky"`
+	}
+	forecast, err := server.NewFuncTool(
+		server.FuncTool{Name: "forecast", Description: "Tells the weather of tomorrow."},
+		func(_ context.Context, _ *server.ToolCall, in Place) (Weather, error) {
+			if in.City == "" {
+				return Weather{}, errors.New("city is empty: which one is meant?")
+			}
+			return Weather{Celsius: 18, Sky: "clear"}, nil
+		})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(string(forecast.Definition()))
+	// Output:
+	// {"name":"forecast","description":"Tells the weather of tomorrow.","inputSchema":{"type":"object","properties":{"city":{"type":"string","description":"name of the city, in English"},"days":{"type":"integer","description":"how far to look ahead"}},"required":["city"],"additionalProperties":false},"outputSchema":{"type":"object","properties":{"celsius":{"type":"integer"},"sky":{"type":"string"}},"required":["celsius","sky"],"additionalProperties":false}}
+}
+
+// A whole server over standard input and output, whose tools come and go: "unlock"
+// adds another tool, and clients are told of it.
+func Example() {
+	memory := server.NewMemory(server.MemoryOptions{Name: "vault", Version: "1.0.0"})
+	open, err := server.NewFuncTool(server.FuncTool{Name: "open", Description: "Opens the vault."},
+		func(context.Context, *server.ToolCall, struct{}) (string, error) { return "It is full of gold.", nil })
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	unlock, err := server.NewFuncTool(server.FuncTool{Name: "unlock", Description: "Unlocks the vault."},
+		func(context.Context, *server.ToolCall, struct{}) (string, error) {
+			if err := memory.Tools.Add(open); err != nil {
+				return "", errors.New("it is not locked")
+			}
+			return "Click.", nil
+		})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := memory.Tools.Add(unlock); err != nil {
+		fmt.Println(err)
+		return
+	}
+	srv := server.New(memory, server.Options{})
+	defer srv.Close()
+
+	// A program passes os.Stdin and os.Stdout. Here the client is a conversation.
+	in, out := io.Pipe()
+	go func() { // ends with the conversation
+		defer out.Close()
+		talk(out)
+	}()
+	if err := stdio.Serve(context.Background(), in, os.Stdout, srv, nil); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Click."}],"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"vault","version":"1.0.0"}}}}
+}
+
+// talk calls one tool, as a client of version 2026-07-28.
+func talk(w io.Writer) {
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	out := bufio.NewWriter(w)
+	_, _ = fmt.Fprintf(out, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"unlock",%s}}`+"\n", meta)
+	_ = out.Flush()
+}
+
+// Definitions may also be written by hand, and are then listed byte for byte.
+func ExampleNewTool() {
+	upper, err := server.NewTool(jsontext.Value(`{"name":"upper","inputSchema":{"type":"object"}}`),
+		func(_ context.Context, call *server.ToolCall) (jsontext.Value, error) {
+			return server.TextResult(strings.ToUpper(string(call.Arguments))), nil
+		})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(upper.Name())
+	// Output: upper
+}
