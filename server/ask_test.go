@@ -90,7 +90,9 @@ func newGreeter(t *testing.T) *server.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Tools.Add(tool)
+	if err := m.Tools.Add(tool); err != nil {
+		t.Fatal(err)
+	}
 	srv := server.New(m, server.Options{})
 	t.Cleanup(srv.Close)
 	return srv
@@ -182,7 +184,9 @@ func TestLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Tools.Add(tool)
+	if err := m.Tools.Add(tool); err != nil {
+		t.Fatal(err)
+	}
 	srv := server.New(m, server.Options{})
 	t.Cleanup(srv.Close)
 	tests := []struct {

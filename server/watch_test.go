@@ -24,7 +24,9 @@ func newWatched(t *testing.T) (*server.Memory, *server.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Resources.Add(res)
+	if err := m.Resources.Add(res); err != nil {
+		t.Fatal(err)
+	}
 	srv := server.New(m, server.Options{})
 	t.Cleanup(srv.Close)
 	return m, srv
