@@ -1,6 +1,6 @@
 // Command conformance runs the conformance suite of the Model Context Protocol
 // against the library's server and client, and against roster in front of servers:
-// whatever passes at a server must pass through roster. See the Makefile.
+// whatever passes at a server must pass through roster, and nothing else may fail.
 package main
 
 import (
@@ -77,7 +77,9 @@ func run(ctx context.Context, o options, w io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\n%d runs of the suite in %v\n", len(t.results), time.Since(began).Round(time.Second))
+	if _, err := fmt.Fprintf(w, "\n%d runs of the suite in %v\n", len(t.results), time.Since(began).Round(time.Second)); err != nil {
+		return err
+	}
 	if len(wrong) > 0 {
 		return fmt.Errorf("%d things are wrong:\n%s", len(wrong), strings.Join(wrong, "\n"))
 	}
@@ -247,7 +249,9 @@ func (t *trial) report(w io.Writer) (wrong []string, err error) {
 					columns = append(columns, column{kind, r})
 				}
 			}
-			fmt.Fprintf(w, "\n%s, %s scenarios: checks passed/decided\n\n", v, group.title)
+			if _, err := fmt.Fprintf(w, "\n%s, %s scenarios: checks passed/decided\n\n", v, group.title); err != nil {
+				return nil, err
+			}
 			if err := table(w, columns, required[group.title]); err != nil {
 				return nil, err
 			}
@@ -264,7 +268,7 @@ func (t *trial) wrong(v string) []string {
 	var wrong []string
 	for _, pair := range [][2]string{{sdkDirect, sdkThrough}, {sdkDirect, sdkStdio}, {exampleDirect, exampleThrough}} {
 		if through := t.results[key{pair[1], v}]; through != nil {
-			for _, name := range lost(t.results[key{pair[0], v}], through) {
+			for _, name := range worse(t.results[key{pair[0], v}], through) {
 				wrong = append(wrong, pair[1]+": "+name)
 			}
 		}

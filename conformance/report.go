@@ -16,33 +16,45 @@ type column struct {
 	result result
 }
 
-// allowed are checks that pass at a server and need not pass through roster.
+// allowed are checks, by scenario and id, that may be worse through roster than at
+// the server itself, with the reason.
 var allowed = map[string]string{
-	"sep-2575-server-sends-tools-list-changed-on-subscription": "the server announces a list that has not changed, and roster tells of changes only",
+	"server-stateless/sep-2575-server-sends-tools-list-changed-on-subscription": "the SDK's server announces a list that has not changed; roster tells of changes only",
+	"server-sse-polling/incoming-sse-event":                                     "the SDK's server closes the stream without an event from which it could be resumed, and roster says that the result is lost",
 }
 
-// lost returns the checks that pass in direct and less often in through. Those that are
-// allowed to are left out.
-func lost(direct, through result) []string {
+// tally counts the checks of one name in a scenario: in one result those that pass
+// and those that do not, minus those in another.
+type tally struct{ passed, failed int }
+
+// worse returns the checks that pass in direct and less often in through, or fail
+// more often. Those that are allowed to are left out.
+func worse(direct, through result) []string {
 	var names []string
 	for _, scenario := range slices.Sorted(maps.Keys(direct)) {
-		passed := make(map[check]int)
-		for _, c := range direct[scenario] {
-			if c.Status == success {
-				passed[check{ID: c.ID, Name: c.Name}]++
+		tallies := make(map[check]tally)
+		count := func(checks []check, by int) {
+			for _, c := range checks {
+				like := check{ID: c.ID, Name: c.Name}
+				t := tallies[like]
+				switch c.Status {
+				case success:
+					t.passed += by
+				case failure, warning:
+					t.failed += by
+				}
+				tallies[like] = t
 			}
 		}
-		for _, c := range through[scenario] {
-			if c.Status == success {
-				passed[check{ID: c.ID, Name: c.Name}]--
-			}
-		}
-		keys := slices.SortedFunc(maps.Keys(passed), func(a, b check) int {
+		count(through[scenario], 1)
+		count(direct[scenario], -1)
+		keys := slices.SortedFunc(maps.Keys(tallies), func(a, b check) int {
 			return cmp.Or(strings.Compare(a.ID, b.ID), strings.Compare(a.Name, b.Name))
 		})
 		for _, c := range keys {
-			if passed[c] > 0 && allowed[c.ID] == "" {
-				names = append(names, fmt.Sprintf("%s: %s (%s): passes directly, and not through roster%s", scenario, c.ID, c.Name, why(through[scenario], c)))
+			t := tallies[c]
+			if (t.passed < 0 || t.failed > 0) && allowed[scenario+"/"+c.ID] == "" {
+				names = append(names, fmt.Sprintf("%s: %s (%s) is worse than directly%s", scenario, c.ID, c.Name, why(through[scenario], c)))
 			}
 		}
 	}
@@ -52,7 +64,7 @@ func lost(direct, through result) []string {
 // why returns what the suite says of a check that does not pass.
 func why(checks []check, like check) string {
 	for _, c := range checks {
-		if c.ID == like.ID && c.Name == like.Name && c.Status != success {
+		if c.ID == like.ID && c.Name == like.Name && (c.Status == failure || c.Status == warning) {
 			return fmt.Sprintf(": %s %s", c.Status, c.Message)
 		}
 	}
@@ -84,7 +96,6 @@ func failing(r result, expected []string) []string {
 // how many that were decided. required are the scenarios that a version requires;
 // nil: all.
 func table(w io.Writer, columns []column, required []string) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	header := []string{"scenario"}
 	names := make(map[string]bool)
 	for _, c := range columns {
@@ -93,24 +104,29 @@ func table(w io.Writer, columns []column, required []string) error {
 			names[scenario] = true
 		}
 	}
-	fmt.Fprintln(tw, strings.Join(header, "\t"))
-	others := false
+	rows := [][]string{header}
+	needed := func(scenario string) bool { return required == nil || slices.Contains(required, scenario) }
 	for _, scenario := range slices.Sorted(maps.Keys(names)) {
 		row := []string{scenario}
-		if required != nil && !slices.Contains(required, scenario) {
+		if !needed(scenario) {
 			row[0] += " *"
-			others = true
 		}
 		for _, c := range columns {
 			row = append(row, cell(c.result, scenario))
 		}
-		fmt.Fprintln(tw, strings.Join(row, "\t"))
+		rows = append(rows, row)
 	}
-	if others {
-		fmt.Fprintln(tw, total("required", columns, func(s string) bool { return slices.Contains(required, s) }))
-		fmt.Fprintln(tw, total("others *", columns, func(s string) bool { return !slices.Contains(required, s) }))
+	if required != nil {
+		rows = append(rows, total("required", columns, needed),
+			total("others *", columns, func(scenario string) bool { return !needed(scenario) }))
 	}
-	fmt.Fprintln(tw, total("all", columns, func(string) bool { return true }))
+	rows = append(rows, total("all", columns, func(string) bool { return true }))
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		if _, err := fmt.Fprintln(tw, strings.Join(row, "\t")); err != nil {
+			return err
+		}
+	}
 	return tw.Flush()
 }
 
@@ -133,7 +149,7 @@ func cell(r result, scenarios ...string) string {
 	return text
 }
 
-func total(title string, columns []column, counts func(scenario string) bool) string {
+func total(title string, columns []column, counts func(scenario string) bool) []string {
 	row := []string{title}
 	for _, c := range columns {
 		var scenarios []string
@@ -144,5 +160,5 @@ func total(title string, columns []column, counts func(scenario string) bool) st
 		}
 		row = append(row, cell(c.result, scenarios...))
 	}
-	return strings.Join(row, "\t")
+	return row
 }

@@ -50,7 +50,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-func TestLost(t *testing.T) {
+func TestWorse(t *testing.T) {
 	ok, bad := check{ID: "a", Name: "A", Status: success}, check{ID: "a", Name: "A", Status: failure, Message: "m"}
 	warned := check{ID: "sep-2575-server-sends-tools-list-changed-on-subscription", Name: "T", Status: warning}
 	sent := warned
@@ -62,15 +62,16 @@ func TestLost(t *testing.T) {
 	}{
 		{"same", []check{ok, ok}, []check{ok, ok}, ""},
 		{"better", []check{bad}, []check{ok}, ""},
+		{"a new one fails", []check{ok}, []check{ok, bad}, "FAILURE m"},
 		{"both fail", []check{bad}, []check{bad}, ""},
 		{"fails", []check{ok}, []check{bad}, "FAILURE m"},
 		{"one of two fails", []check{ok, ok}, []check{ok, bad}, "FAILURE m"},
-		{"not made", []check{ok, ok}, []check{ok}, "not made"},
+		{"not made", []check{ok, ok}, []check{ok}, "was not made"},
 		{"allowed", []check{sent}, []check{warned}, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := lost(result{"s": tt.direct}, result{"s": tt.through})
+			got := worse(result{"server-stateless": tt.direct}, result{"server-stateless": tt.through})
 			if tt.want == "" && len(got) > 0 || tt.want != "" && (len(got) != 1 || !strings.Contains(got[0], tt.want)) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}

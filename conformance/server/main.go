@@ -55,26 +55,26 @@ func run(ctx context.Context, addr string, out io.Writer) error {
 	if _, err := fmt.Fprintf(out, "listening on http://%s/mcp\n", listener.Addr()); err != nil {
 		return err
 	}
-	keepChanging(ctx, memory, served)
+	err = keepChanging(ctx, memory, served)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	srv.Close()
-	return errors.Join(handler.Close(ctx), web.Shutdown(ctx))
+	return errors.Join(err, handler.Close(ctx), web.Shutdown(ctx))
 }
 
 // keepChanging says every other second that the watched resource has changed, until
-// ctx ends or the server does.
-func keepChanging(ctx context.Context, memory *server.Memory, served <-chan error) {
+// ctx ends or serving does, whose error it returns.
+func keepChanging(ctx context.Context, memory *server.Memory, served <-chan error) error {
 	tick := time.NewTicker(2 * time.Second)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
 			memory.ResourceUpdated(watchedURI)
-		case <-served:
-			return
+		case err := <-served:
+			return err
 		case <-ctx.Done():
-			return
+			return nil
 		}
 	}
 }
