@@ -24,19 +24,15 @@ func addPrompts(m *server.Memory) error {
 		{`{"name":"test_input_required_result_prompt","description":"What the user says"}`, askingPrompt},
 	}
 	for _, p := range prompts {
-		if err := addPrompt(m, p.definition, p.get); err != nil {
+		prompt, err := server.NewPrompt(jsontext.Value(p.definition), p.get)
+		if err != nil {
+			return err
+		}
+		if err := m.Prompts.Add(prompt); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func addPrompt(m *server.Memory, definition string, get promptFunc) error {
-	prompt, err := server.NewPrompt(jsontext.Value(definition), get)
-	if err != nil {
-		return err
-	}
-	return m.Prompts.Add(prompt)
 }
 
 // messages returns a prompt's result with one message of the user for each content.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/mcp-roster/roster/jsonrpc"
 	"github.com/mcp-roster/roster/mcp"
+	"github.com/mcp-roster/roster/registry"
 	"github.com/mcp-roster/roster/server"
 )
 
@@ -74,8 +76,8 @@ func addTools(m *server.Memory) error {
 		{"json_schema_2020_12_tool", "Has a schema with conditions", conditional, always(server.TextResult("The arguments were accepted."))},
 		{"test_x_mcp_header", "Has an argument that is repeated in a header", mirroring, sayRegion},
 		{"test_missing_capability", "Works only for clients that declare sampling", noArguments, needSampling},
-		{"test_trigger_tool_change", "Adds a tool, or removes it", noArguments, toggleTool(m)},
-		{"test_trigger_prompt_change", "Adds a prompt, or removes it", noArguments, togglePrompt(m)},
+		{"test_trigger_tool_change", "Changes a tool", noArguments, changeTool(m)},
+		{"test_trigger_prompt_change", "Changes a prompt", noArguments, changePrompt(m)},
 
 		{"test_sampling", "Asks the model", prompting, askModel},
 		{"test_elicitation", "Asks the user", messaging, askUser},
@@ -91,20 +93,20 @@ func addTools(m *server.Memory) error {
 		{"test_input_required_result_capabilities", "Asks for what the client can answer", noArguments, askWhatIsDeclared},
 	}
 	for _, t := range tools {
-		if err := addTool(m, t.name, t.description, t.schema, t.call); err != nil {
+		tool, err := newTool(t.name, t.description, t.schema, t.call)
+		if err != nil {
+			return err
+		}
+		if err := m.Tools.Add(tool); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func addTool(m *server.Memory, name, description, schema string, call toolFunc) error {
-	tool, err := server.NewTool(fmt.Appendf(nil, `{"name":%s,"description":%s,"inputSchema":%s}`,
+func newTool(name, description, schema string, call toolFunc) (*server.Tool, error) {
+	return server.NewTool(fmt.Appendf(nil, `{"name":%s,"description":%s,"inputSchema":%s}`,
 		mcp.String(name), mcp.String(description), schema), call)
-	if err != nil {
-		return err
-	}
-	return m.Tools.Add(tool)
 }
 
 // always returns a tool that has one result.
@@ -168,27 +170,34 @@ func needSampling(_ context.Context, call *server.ToolCall) (jsontext.Value, err
 	return server.TextResult("The client declares sampling."), nil
 }
 
-// toggleTool returns a tool that changes the list of tools with each call.
-func toggleTool(m *server.Memory) toolFunc {
+// changeTool returns a tool that changes the list of tools with each call, never to
+// what it was: a client that is told of changes only must hear of each.
+func changeTool(m *server.Memory) toolFunc {
+	var count atomic.Int64
 	return func(context.Context, *server.ToolCall) (jsontext.Value, error) {
-		const name = "test_comes_and_goes"
-		if m.Tools.RemoveName(name) {
-			return server.TextResult("A tool was removed."), nil
+		tool, err := newTool("test_changes", fmt.Sprintf("Was made %d times", count.Add(1)), noArguments, always(server.TextResult("here")))
+		if err != nil {
+			return nil, err
 		}
-		err := addTool(m, name, "Is there every other time", noArguments, always(server.TextResult("here")))
-		return server.TextResult("A tool was added."), err
+		return server.TextResult("The tools have changed."), m.Tools.Update(func(b *registry.Batch[*server.Tool]) error {
+			b.Set(tool)
+			return nil
+		})
 	}
 }
 
-// togglePrompt returns a tool that changes the list of prompts with each call.
-func togglePrompt(m *server.Memory) toolFunc {
+// changePrompt returns a tool that changes the list of prompts likewise.
+func changePrompt(m *server.Memory) toolFunc {
+	var count atomic.Int64
 	return func(context.Context, *server.ToolCall) (jsontext.Value, error) {
-		const name = "test_prompt_comes_and_goes"
-		if m.Prompts.RemoveName(name) {
-			return server.TextResult("A prompt was removed."), nil
+		prompt, err := server.NewPrompt(fmt.Appendf(nil, `{"name":"test_prompt_changes","description":"Was made %d times"}`, count.Add(1)), simplePrompt)
+		if err != nil {
+			return nil, err
 		}
-		err := addPrompt(m, `{"name":"`+name+`","description":"Is there every other time"}`, simplePrompt)
-		return server.TextResult("A prompt was added."), err
+		return server.TextResult("The prompts have changed."), m.Prompts.Update(func(b *registry.Batch[*server.Prompt]) error {
+			b.Set(prompt)
+			return nil
+		})
 	}
 }
 
