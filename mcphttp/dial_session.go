@@ -165,6 +165,7 @@ func (c *Conn) replace(lost *session) (*session, error) {
 	}
 	lost.cancel()
 	c.open(s)
+	s.awaitStream(c.ctx)
 	c.opts.Gap()
 	return s, nil
 }

@@ -53,7 +53,7 @@ var scenarios = map[string]func(ctx context.Context, s *session) error{
 	"tools_call":                          addNumbers,
 	"elicitation-sep1034-client-defaults": callEachTool,
 	"sse-retry":                           callEachTool,
-	"request-metadata":                    callEachTool,
+	"request-metadata":                    declare,
 	"sep-2322-client-request-state":       keepState,
 	"http-standard-headers":               useEverything,
 	"http-custom-headers":                 callAsTold,

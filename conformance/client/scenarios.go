@@ -17,6 +17,12 @@ func listTools(ctx context.Context, s *session) error {
 	return err
 }
 
+// declare makes a request that says what this client can answer. Lists do not say it.
+func declare(ctx context.Context, s *session) error {
+	_, err := s.call(ctx, mcp.MethodToolsList, jsontext.Value(`{}`))
+	return err
+}
+
 func addNumbers(ctx context.Context, s *session) error {
 	if err := listTools(ctx, s); err != nil {
 		return err
