@@ -206,6 +206,7 @@ func (c *Conn) Notify(ctx context.Context, method string, params jsontext.Value)
 	}
 	if method == mcp.MethodInitialized && s != nil {
 		c.open(s)
+		s.awaitStream(ctx)
 	}
 	return nil
 }

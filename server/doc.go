@@ -16,4 +16,16 @@
 // batch of changes, none if a client would read what it knows), and compares
 // headers that repeat arguments with the arguments. It does not validate
 // arguments, cut pages or time requests out.
+//
+// A [Memory] is a Source that a program fills. What its tools, prompts and
+// resources do may ask the client for input with [Request.Ask], log to it with
+// [Request.Log], and report progress, whatever the client's version:
+//
+//	func greet(ctx context.Context, call *server.ToolCall) (jsontext.Value, error) {
+//		answers, err := call.Ask(ctx, "", server.Question{Key: "name", Method: mcp.MethodElicit, Params: form})
+//		if err != nil {
+//			return nil, err
+//		}
+//		...
+//	}
 package server

@@ -90,6 +90,9 @@ func (t *Tool) answer(ctx context.Context, r *Request) (jsontext.Value, error) {
 	if _, ok := errors.AsType[*jsonrpc.Error](err); ok || ctx.Err() != nil {
 		return nil, err
 	}
+	if _, ok := errors.AsType[*InputRequired](err); ok {
+		return nil, err
+	}
 	return errorResult(err.Error()), nil
 }
 

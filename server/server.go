@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -205,6 +206,9 @@ func (s *Server) call(ctx context.Context, r *Request) (jsontext.Value, error) {
 
 func (s *Server) do(ctx context.Context, r *Request) (jsontext.Value, error) {
 	result, err := s.source.Do(ctx, r)
+	if missing, ok := errors.AsType[*InputRequired](err); ok {
+		result, err = jsonrpc.ParseObject(missing.result())
+	}
 	if err != nil {
 		return nil, mcp.ErrorFor(r.Caller.Version, jsonrpc.AsError(err))
 	}

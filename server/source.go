@@ -22,7 +22,8 @@ type Source interface {
 	// Do answers tools/call, prompts/get, resources/read and
 	// completion/complete. The result is an indexed object, as read off a wire
 	// or by jsonrpc.ParseObject; the server adds to it what the caller's version
-	// requires.
+	// requires. An *InputRequired for an error has a stateless client send the
+	// request again with more.
 	Do(ctx context.Context, req *Request) (jsonrpc.Object, error)
 
 	// Fingerprint identifies what List returns, over all pages, to a client
