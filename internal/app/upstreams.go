@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -33,14 +34,16 @@ func (a *App) upstreams(info jsontext.Value) []*upstream.Server {
 }
 
 func (a *App) upstream(s config.Server, info jsontext.Value) *upstream.Server {
-	log := a.log.With("server", s.Name)
+	secrets := s.Secrets()
+	log := slog.New(secrets.Handler(a.log.Handler())).With("server", s.Name)
 	key := s.Key()
 	return upstream.New(upstream.Options{
-		Name: s.Name, Dial: a.dial(s), HTTP: s.Transport != config.Stdio, Info: info,
+		Name: s.Name, Dial: a.dial(s, secrets, log), HTTP: s.Transport != config.Stdio, Info: info,
 		Capabilities:   jsontext.Value(capabilities),
 		ConnectTimeout: s.ConnectTimeout, RequestTimeout: s.Timeout,
 		StartWait: a.opts.Config.Roster.StartupWait,
 		Known:     upstream.Known{Server: a.remembered(s.Name, key)},
+		Hide:      secrets.Hide,
 		Logger:    log,
 		Hooks: upstream.Hooks{
 			Notification: func(m *jsonrpc.Message) {
@@ -117,8 +120,7 @@ func firstErr(st upstream.Status) error {
 }
 
 // dial returns how a server is reached.
-func (a *App) dial(s config.Server) client.Dial {
-	log := a.log.With("server", s.Name)
+func (a *App) dial(s config.Server, secrets *config.Secrets, log *slog.Logger) client.Dial {
 	if s.Transport != config.Stdio {
 		header := make(http.Header)
 		for _, h := range s.Headers {
@@ -127,7 +129,8 @@ func (a *App) dial(s config.Server) client.Dial {
 		header.Set(loopHeader, a.id)
 		return func(ctx context.Context, in client.Incoming) (client.Wire, error) {
 			return mcphttp.Dial(ctx, s.URL, mcphttp.DialOptions{
-				Header: header, Notification: in.Notification, Handler: in.Handler, Gap: in.Gap, Logger: log,
+				Header: header, Notification: in.Notification, Handler: in.Handler, Gap: in.Gap,
+				Hide: secrets.Hide, Logger: log,
 			})
 		}
 	}
@@ -137,7 +140,7 @@ func (a *App) dial(s config.Server) client.Dial {
 	}
 	env = append(env, inside(a.store.Dir()))
 	cmd := &stdio.Command{
-		Name: s.Command, Args: s.Args, Dir: s.Dir, Env: env, InheritEnv: s.InheritEnv,
+		Name: s.Command, Args: s.Args, Dir: s.Dir, Env: env, InheritEnv: s.InheritEnv, Hide: secrets.Hide,
 		Noise: func(line []byte) {
 			log.Warn("the server wrote a line to stdout that is not a message", "bytes", len(line))
 		},
