@@ -16,7 +16,7 @@ const shortestSecret = 6
 // Secrets finds the values of a server's entry that nobody but the server may
 // see in what the server says: those of its environment variables and headers,
 // of its URL's user and query, and of arguments that set something (NAME=value,
-// Name: value, what follows --token and the like) or look like a key. Values
+// Name: value, what follows --token and the like; not paths) or look like a key. Values
 // shorter than 6 bytes are not looked for. The zero Secrets, and a nil one, find
 // nothing. It does not change and may be used from any goroutine.
 type Secrets struct {
@@ -93,7 +93,7 @@ func (c *secretCollector) addURL(text string) {
 // opaque, one that is a key rather than a word, a package or a path.
 var (
 	secretFlag = regexp.MustCompile(`(?i)^--?[\w-]*(key|token|secret|pass|pwd|auth|credential|bearer|header)[\w-]*$|^-H$`)
-	setting    = regexp.MustCompile(`^[\w.-]{2,}(=|:\s*)([^/\s].*)$`)
+	setting    = regexp.MustCompile(`^(?:[\w.-]+=|[\w-]{2,}:)\s*([^/\s].*)$`)
 	opaque     = regexp.MustCompile(`^[\w+=-]*[0-9][\w+=-]*$`)
 )
 
@@ -101,7 +101,7 @@ func (c *secretCollector) addArgs(args []string) {
 	const longWord = 20
 	for i, arg := range args {
 		if m := setting.FindStringSubmatch(strings.TrimLeft(arg, "-")); m != nil {
-			c.add(m[2])
+			c.add(m[1])
 		}
 		if i > 0 && secretFlag.MatchString(args[i-1]) || len(arg) >= longWord && opaque.MatchString(arg) {
 			c.add(arg)
