@@ -122,8 +122,10 @@ func (s *Server) watchAll(ctx context.Context, r *Request, f *filter, u *updates
 			s.opts.Logger.Debug("resource not watched", "uri", uri, "err", err)
 			continue
 		}
-		stops = append(stops, stop)
 		watched = append(watched, uri)
+		if stop != nil {
+			stops = append(stops, stop)
+		}
 	}
 	f.uris = watched
 	return func() {
