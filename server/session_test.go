@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -371,6 +372,92 @@ func TestSetLevel(t *testing.T) {
 		}
 		if src.last.Caller.Version != mcp.Latest {
 			t.Errorf("version %q", src.last.Caller.Version)
+		}
+	})
+}
+
+// A list that changes while it is made is made again, and what a session then gets
+// it is not told of.
+func TestListThatChangesMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &slowList{Memory: newMemory(), during: func() {}}
+		c := connect(t, server.New(src, server.Options{}))
+		c.initialize("2025-11-25")
+		synctest.Wait()
+		c.take()
+		n := 0
+		src.during = func() { // behind the page, but before it is answered
+			if n++; n == 1 {
+				add(t, src.Tools, emptyTool(t, "a"))
+			}
+		}
+		c.ask(`1`, "tools/list", ``)
+		wantLines(t, c, `1 {"tools":[{"name":"a","inputSchema":{"type":"object"}}]}`)
+		time.Sleep(time.Second)
+		wantLines(t, c)
+		// One that never comes to rest is answered all the same, and its changes told.
+		src.during = func() { n++; add(t, src.Tools, emptyTool(t, fmt.Sprint(n))) }
+		c.ask(`2`, "tools/list", ``)
+		synctest.Wait()
+		if got := c.take(); len(got) != 1 || got[0].Error != nil {
+			t.Errorf("%v", got)
+		}
+		time.Sleep(time.Second)
+		wantLines(t, c, `notifications/tools/list_changed`)
+	})
+}
+
+type slowList struct {
+	*server.Memory
+	during func()
+}
+
+func (s *slowList) List(ctx context.Context, r *server.Request, k mcp.Kind, cursor *string) (jsontext.Value, error) {
+	page, err := s.Memory.List(ctx, r, k, cursor)
+	s.during()
+	return page, err
+}
+
+// All that a client may do with its session, at once: nothing is left behind.
+func TestSessionUnderStress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &watched{Memory: newMemory(), may: map[string]bool{"mem:///a": true, "mem:///b": true}}
+		srv := server.New(src, server.Options{})
+		peer := &stuckPeer{}
+		sess := jsonrpc.NewSession("", peer)
+		requests := [][2]string{
+			{"initialize", `{"protocolVersion":"2025-11-25"}`},
+			{"notifications/initialized", `{}`},
+			{"resources/subscribe", `{"uri":"mem:///a"}`},
+			{"resources/subscribe", `{"uri":"mem:///b"}`},
+			{"resources/unsubscribe", `{"uri":"mem:///a"}`},
+			{"tools/list", `{}`},
+			{"tools/list", `{` + meta + `}`},
+			{"logging/setLevel", `{"level":"info"}`},
+		}
+		var wg sync.WaitGroup
+		for i := range requests {
+			wg.Go(func() {
+				for n := range 200 {
+					req := &jsonrpc.Request{Method: requests[i][0], Params: parse(t, requests[i][1]), Session: sess, Peer: peer}
+					if !strings.HasPrefix(req.Method, "notifications/") {
+						req.ID = jsonrpc.IntID(int64(n))
+					}
+					_, _ = srv.Handle(t.Context(), req) // an error: there was no session yet, or it was replaced
+				}
+			})
+		}
+		wg.Go(func() {
+			for n := range 200 {
+				add(t, src.Tools, emptyTool(t, fmt.Sprint(n)))
+				src.update("mem:///a", `{"uri":"mem:///a"}`)
+			}
+		})
+		wg.Wait()
+		sess.Close()
+		synctest.Wait()
+		if n := src.count(); n != 0 {
+			t.Errorf("%d subscriptions are left", n)
 		}
 	})
 }
