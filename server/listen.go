@@ -70,14 +70,10 @@ func (l *listener) start() (ready <-chan struct{}) {
 // caughtUp notes what the client knows from the time at which the source's lists
 // became complete, but for what it has read since, and looks for later changes.
 func (l *listener) caughtUp() {
-	first := l.server.source.(StartingSource).FirstFingerprint
-	l.mu.Lock()
+	source := l.server.source.(StartingSource)
 	for _, k := range l.kinds {
-		if l.told[k] == 0 {
-			l.told[k] = first(k, l.v)
-		}
+		l.replace(k, 0, source.FirstFingerprint(k, l.v))
 	}
-	l.mu.Unlock()
 	select {
 	case l.signal <- struct{}{}:
 	default:
