@@ -60,7 +60,7 @@ func begin(t *testing.T, srv *server.Server, peer jsonrpc.Peer, capabilities str
 	return session
 }
 
-func metaWith(capabilities string) string {
+func statelessMeta(capabilities string) string {
 	return `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + capabilities + `}`
 }
 
@@ -152,9 +152,9 @@ func TestAskStateless(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			client := &fakeClient{}
-			params := `{"name":"greet",` + metaWith(tt.capabilities) + `}`
+			params := `{"name":"greet",` + statelessMeta(tt.capabilities) + `}`
 			if tt.more != "" {
-				params = `{"name":"greet",` + tt.more + `,` + metaWith(tt.capabilities) + `}`
+				params = `{"name":"greet",` + tt.more + `,` + statelessMeta(tt.capabilities) + `}`
 			}
 			result, err := newGreeter(t).Handle(t.Context(), request(t, client, nil, "tools/call", params))
 			if rpc, _ := errors.AsType[*jsonrpc.Error](err); (rpc == nil) != (tt.code == 0) || rpc != nil && rpc.Code != tt.code {
@@ -207,7 +207,7 @@ func TestLog(t *testing.T) {
 			params := `{"name":"log"}`
 			var session *jsonrpc.Session
 			if tt.stateless {
-				params = `{"name":"log",` + metaWith(`{}`) + `}`
+				params = `{"name":"log",` + statelessMeta(`{}`) + `}`
 				if tt.level != "" {
 					params = strings.Replace(params, `"_meta":{`, `"_meta":{"io.modelcontextprotocol/logLevel":"`+tt.level+`",`, 1)
 				}

@@ -212,8 +212,10 @@ func TestResultsOfASource(t *testing.T) {
 		{"tools/call", `{"resultType":5}`, `{"resultType":"complete",` + info + `}`, `{}`},
 		{"tools/call", `{"resultType":"input_required","inputRequests":{}}`, `{"resultType":"input_required","inputRequests":{},` + info + `}`, `-32603`},
 		{"tools/call", `{"resultType":"task"}`, `-32603`, `-32603`},
-		{"tools/call", `{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"other"}}}`,
-			`{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"other"}},"resultType":"complete"}`, `{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"other"}}}`},
+		{
+			"tools/call", `{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"other"}}}`,
+			`{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"other"}},"resultType":"complete"}`, `{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"other"}}}`,
+		},
 		{"tools/call", `{"_meta":5}`, `{"_meta":5,"resultType":"complete"}`, `{"_meta":5}`},
 		{"tools/call", `{"content":[],"structuredContent":[1]}`, `{"content":[],"structuredContent":[1],"resultType":"complete",` + info + `}`, `{"content":[]}`},
 		{"tools/call", `{"content":[],"structuredContent":{"a":1}}`, `{"content":[],"structuredContent":{"a":1},"resultType":"complete",` + info + `}`, `{"content":[],"structuredContent":{"a":1}}`},
@@ -369,8 +371,10 @@ func TestToolErrors(t *testing.T) {
 
 func TestDefinitionsAreChecked(t *testing.T) {
 	noop := func(context.Context, *server.ToolCall) (jsontext.Value, error) { return nil, nil }
-	for _, d := range []string{``, `[]`, `{}`, `{"name":"a"}`, `{"name":5,"inputSchema":{}}`, `{"name":"a","inputSchema":{"type":"array"}}`,
-		`{"name":"a","inputSchema":{"type":"object","properties":{"o":{"type":"object","x-mcp-header":"O"}}}}`} {
+	for _, d := range []string{
+		``, `[]`, `{}`, `{"name":"a"}`, `{"name":5,"inputSchema":{}}`, `{"name":"a","inputSchema":{"type":"array"}}`,
+		`{"name":"a","inputSchema":{"type":"object","properties":{"o":{"type":"object","x-mcp-header":"O"}}}}`,
+	} {
 		if _, err := server.NewTool(jsontext.Value(d), noop); err == nil {
 			t.Errorf("%s is a tool", d)
 		}

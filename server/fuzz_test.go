@@ -75,10 +75,12 @@ func FuzzHandle(f *testing.F) {
 }
 
 func fuzzMemory(t testing.TB) *server.Memory {
-	m := server.NewMemory(server.MemoryOptions{Name: "f\xff", Version: "1", Instructions: "\x00", Page: mcp.PageLimits{Items: 2},
+	m := server.NewMemory(server.MemoryOptions{
+		Name: "f\xff", Version: "1", Instructions: "\x00", Page: mcp.PageLimits{Items: 2},
 		Complete: func(context.Context, *server.Request) (jsontext.Value, error) {
 			return jsontext.Value(`{"completion":{"values":[]}}`), nil
-		}})
+		},
+	})
 	typed, err := server.NewFuncTool(server.FuncTool{Name: "typed"}, func(_ context.Context, _ *server.ToolCall, in order) (order, error) { return in, nil })
 	if err != nil {
 		t.Fatal(err)

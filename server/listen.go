@@ -26,8 +26,10 @@ type listener struct {
 	signal chan struct{} // one slot
 	stop   func()
 
+	ready <-chan struct{} // closed when the source's lists are complete; nil: they were
+
 	mu   sync.Mutex             // guards told
-	told [len(mcp.Kinds)]uint64 // fingerprints of what the client knows of
+	told [len(mcp.Kinds)]uint64 // fingerprints of what the client knows of; 0: not known yet
 
 	// updates are those of watched resources, told by updated as they come; nil
 	// if none are watched.
@@ -44,17 +46,57 @@ func (s *Server) newListener(v mcp.Version, kinds []mcp.Kind, notify func(contex
 		default:
 		}
 	})
-	for _, k := range kinds {
-		l.told[k] = s.source.Fingerprint(k, v)
-	}
+	l.ready = l.start()
 	return l
+}
+
+// start notes what the client knows from the beginning. With a source whose lists
+// are not complete yet, that is what they are when they become so: ready is closed
+// then, and caughtUp is to be called.
+func (l *listener) start() (ready <-chan struct{}) {
+	if starting, ok := l.server.source.(StartingSource); ok {
+		select {
+		case <-starting.Ready():
+		default:
+			return starting.Ready()
+		}
+	}
+	for _, k := range l.kinds {
+		l.told[k] = l.server.source.Fingerprint(k, l.v)
+	}
+	return nil
+}
+
+// caughtUp notes what the client knows from the time at which the source's lists
+// became complete, but for what it has read since, and looks for later changes.
+func (l *listener) caughtUp() {
+	first := l.server.source.(StartingSource).FirstFingerprint
+	l.mu.Lock()
+	for _, k := range l.kinds {
+		if l.told[k] == 0 {
+			l.told[k] = first(k, l.v)
+		}
+	}
+	l.mu.Unlock()
+	select {
+	case l.signal <- struct{}{}:
+	default:
+	}
 }
 
 // run tells until ctx or the session ends, or the server closes.
 func (l *listener) run(ctx context.Context, ended <-chan struct{}) {
+	signal, ready := l.signal, l.ready
+	if ready != nil {
+		signal = nil // there is nothing to tell before
+	}
 	for {
 		select {
-		case <-l.signal:
+		case <-ready:
+			l.caughtUp()
+			signal, ready = l.signal, nil
+			continue
+		case <-signal:
 		case <-l.updates.ready():
 			l.tellUpdate(ctx)
 			continue

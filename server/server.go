@@ -52,8 +52,10 @@ func New(source Source, opts Options) *Server {
 	}
 	params, _ := source.(ParamSource)
 	watch, _ := source.(ResourceWatcher)
-	return &Server{source: source, params: params, watch: watch, opts: opts, name: source.Info().Implementation,
-		closing: make(chan struct{}), listens: make(map[listenKey]chan struct{})}
+	return &Server{
+		source: source, params: params, watch: watch, opts: opts, name: source.Info().Implementation,
+		closing: make(chan struct{}), listens: make(map[listenKey]chan struct{}),
+	}
 }
 
 // Close ends all subscriptions in the orderly way: each client is told and its

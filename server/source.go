@@ -80,3 +80,14 @@ type ResourceWatcher interface {
 // sessions ask for by logging/setLevel; a stateless request has its own in
 // Caller.LogLevel.
 type LogSource interface{ SetLevel(level string) }
+
+// StartingSource is a Source whose List waits, at first, until its lists are
+// complete. A client that wanted to be told of changes before that knows what was
+// listed then.
+type StartingSource interface {
+	// Ready is closed when the lists are complete.
+	Ready() <-chan struct{}
+	// FirstFingerprint is what Fingerprint was at that moment. It is not called
+	// before.
+	FirstFingerprint(kind mcp.Kind, v mcp.Version) uint64
+}
