@@ -79,12 +79,12 @@ func TestListenWhileStarting(t *testing.T) {
 					_, _ = s.Handle(ctx, &jsonrpc.Request{ID: jsonrpc.IntID(1), Method: mcp.MethodListen, Params: params, Peer: peer})
 				}()
 				synctest.Wait()
-				addTool(t, source.Memory, "one")
-				addTool(t, source.Memory, "two")
+				add(t, source.Tools, emptyTool(t, "one"))
+				add(t, source.Tools, emptyTool(t, "two"))
 				time.Sleep(time.Second)
 				source.open()
 				if changesAtOnce {
-					addTool(t, source.Memory, "three")
+					add(t, source.Tools, emptyTool(t, "three"))
 				}
 				time.Sleep(time.Second)
 				want := 0
@@ -94,7 +94,7 @@ func TestListenWhileStarting(t *testing.T) {
 				if got := peer.count(mcp.Tools.ChangedMethod()); got != want {
 					t.Errorf("told %d times, want %d", got, want)
 				}
-				addTool(t, source.Memory, "four")
+				add(t, source.Tools, emptyTool(t, "four"))
 				time.Sleep(time.Second)
 				if got := peer.count(mcp.Tools.ChangedMethod()); got != want+1 {
 					t.Errorf("told %d times after another tool, want %d", got, want+1)
@@ -103,16 +103,5 @@ func TestListenWhileStarting(t *testing.T) {
 				<-ended
 			})
 		})
-	}
-}
-
-func addTool(t *testing.T, m *server.Memory, name string) {
-	t.Helper()
-	tool, err := server.NewTool(jsontext.Value(`{"name":"`+name+`","inputSchema":{"type":"object"}}`), nil)
-	if err == nil {
-		err = m.Tools.Add(tool)
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 }
