@@ -75,6 +75,10 @@ stress: ## repeat the tests of PKG COUNT (20) times, on 1, 2 and 8 processors; R
 bench: ## measure the gateway against bare references (bench/README.md)
 	$(MAKE) -C bench run
 
+.PHONY: interop
+interop: ## run foreign clients and servers, of Go and npm, against the gateway
+	$(MAKE) -C interop run
+
 .PHONY: conformance
 conformance: ## run the protocol's conformance suite against the library and through the gateway
 	$(MAKE) -C conformance test run
