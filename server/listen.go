@@ -103,7 +103,7 @@ func (l *listener) run(ctx context.Context, ended <-chan struct{}) {
 		case <-l.server.closing:
 			return
 		}
-		l.settle(ctx)
+		l.settle(ctx, ended)
 		if err := l.tell(ctx); err != nil {
 			l.failed(err, l.signal)
 		}
@@ -123,7 +123,7 @@ func (l *listener) failed(err error, again chan struct{}) {
 }
 
 // settle waits until no change has come for a while, within bounds.
-func (l *listener) settle(ctx context.Context) {
+func (l *listener) settle(ctx context.Context, ended <-chan struct{}) {
 	quiet := time.NewTimer(l.server.opts.Settle)
 	defer quiet.Stop()
 	most := time.NewTimer(l.server.opts.SettleMax)
@@ -139,6 +139,8 @@ func (l *listener) settle(ctx context.Context) {
 		case <-most.C:
 			return
 		case <-l.server.closing:
+			return
+		case <-ended:
 			return
 		case <-ctx.Done():
 			return
