@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/mcp-roster/roster/jsonrpc"
@@ -69,7 +70,8 @@ func Dial(ctx context.Context, endpoint string, opts DialOptions) (*Conn, error)
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, errors.New("server URL must begin with http:// or https:// and have a host")
 	}
-	c := &Conn{opts: opts.withDefaults(), done: make(chan struct{}), transport: opts.Transport}
+	c := &Conn{opts: opts.withDefaults(), done: make(chan struct{}), gone: make(chan struct{}), transport: opts.Transport}
+	c.over = sync.OnceFunc(func() { close(c.done) })
 	if c.transport == nil {
 		own := newTransport()
 		c.transport, c.closeIdle = own, own.CloseIdleConnections
