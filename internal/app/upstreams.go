@@ -116,6 +116,14 @@ func firstErr(st upstream.Status) error {
 	return nil
 }
 
+// wire keeps a nil connection from becoming a wire that is not nil.
+func wire(conn *mcphttp.Conn, err error) (client.Wire, error) {
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
+}
+
 // dial returns how a server is reached.
 func (a *App) dial(s config.Server) client.Dial {
 	log := a.log.With("server", s.Name)
@@ -126,9 +134,17 @@ func (a *App) dial(s config.Server) client.Dial {
 		}
 		header.Set(loopHeader, a.id)
 		return func(ctx context.Context, in client.Incoming) (client.Wire, error) {
-			return mcphttp.Dial(ctx, s.URL, mcphttp.DialOptions{
-				Header: header, Notification: in.Notification, Handler: in.Handler, Gap: in.Gap, Logger: log,
-			})
+			roots, err := rootCAs(s.CAFile)
+			if err != nil {
+				return nil, err
+			}
+			opts := mcphttp.DialOptions{
+				Header: header, RootCAs: roots, Notification: in.Notification, Handler: in.Handler, Gap: in.Gap, Logger: log,
+			}
+			if s.Transport == config.SSE {
+				return wire(mcphttp.DialSSE(ctx, s.URL, opts))
+			}
+			return wire(mcphttp.Dial(ctx, s.URL, opts))
 		}
 	}
 	env := make([]string, len(s.Env))
