@@ -52,11 +52,15 @@ func DialSSE(ctx context.Context, endpoint string, opts DialOptions) (*Conn, err
 // nil: it does not, or there is no such stream.
 func (c *Conn) fallBack(ctx context.Context, err error) *sseWire {
 	e, ok := err.(*StatusError) //nolint:errorlint // a wrapped one is not about the POST
-	if !ok || e.rpc != nil {
+	if !ok {
 		return nil
 	}
 	switch e.Status {
-	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
+	case http.StatusMethodNotAllowed: // whatever it says of it
+	case http.StatusBadRequest, http.StatusNotFound:
+		if e.rpc != nil { // it has read the message
+			return nil
+		}
 	default:
 		return nil
 	}

@@ -120,6 +120,7 @@ func TestDialFallsBackToSSE(t *testing.T) { // C-076
 		{"405", legacy, 405, "", "/messages/?session_id=abc%20d"},
 		{"404", legacy, 404, "<html>not here</html>", "/messages/?session_id=abc%20d"},
 		{"400 with an empty body", legacy, 400, "", "/messages/?session_id=abc%20d"},
+		{"405 in the words of JSON-RPC", legacy, 405, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"use GET"}}`, "/messages/?session_id=abc%20d"},
 		{"relative to the stream", "event: endpoint\ndata: post?s=1\n\n", 405, "", "/dir/post?s=1"},
 		{"whole URL", "event: endpoint\r\ndata: %s/m\r\n\r\n", 405, "", "/m"},
 		{"another event first", ": hi\n\nevent: hello\ndata: /x\n\nevent: endpoint\ndata: /m\n\n", 405, "", "/m"},
