@@ -170,10 +170,12 @@ func TestClientOverSSE(t *testing.T) { // C-076
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOldRemote(t, "event: endpoint\ndata: /m\n\n")
-			c, err := client.Connect(within10s(t), client.Options{HTTP: true, Info: []byte(`{"name":"t","version":"0"}`),
+			c, err := client.Connect(within10s(t), client.Options{
+				HTTP: true, Info: []byte(`{"name":"t","version":"0"}`),
 				Dial: func(ctx context.Context, in client.Incoming) (client.Wire, error) {
 					return dialer(ctx, o.url+"/dir/sse", mcphttp.DialOptions{Notification: in.Notification, Handler: in.Handler})
-				}})
+				},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
