@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/mcp-roster/roster/jsonrpc"
 	"github.com/mcp-roster/roster/mcp"
@@ -90,14 +91,7 @@ func (h *Handler) sseMessage(w http.ResponseWriter, r *http.Request) *refusal {
 }
 
 func (h *Handler) sseAccept(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) *refusal {
-	caller, f := h.caller(r, m)
-	switch {
-	case f != nil:
-		return f
-	case caller.Version.Stateless():
-		return refused(http.StatusBadRequest, jsonrpc.CodeInvalidRequest,
-			"protocol version %s is not spoken over HTTP+SSE: use the endpoint of streamable HTTP", caller.Version)
-	case h.isClosed():
+	if h.isClosed() {
 		return closing()
 	}
 	s, ok := h.sessions.use(r.URL.Query().Get("sessionId"), h.opts.Principal(r), true)
@@ -106,9 +100,21 @@ func (h *Handler) sseAccept(w http.ResponseWriter, r *http.Request, m *jsonrpc.M
 			"session not found: it has ended or never was; begin a new one with a GET of the stream")
 	}
 	defer h.sessions.release(s)
+	caller, f := h.caller(r, m)
+	if f == nil && caller.Version.Stateless() {
+		f = badRequest(mcp.UnsupportedVersion(string(caller.Version), h.sessionVersions()))
+	}
+	if f == nil && m.IsRequest() {
+		if f = h.sseRequest(w, r, m, s); f == nil {
+			return nil
+		}
+	}
 	switch {
-	case m.IsRequest():
-		return h.sseRequest(w, r, m, s)
+	case f != nil && m.IsRequest():
+		// Clients take a POST that fails for the end of the connection.
+		_ = s.standing.send(jsonrpc.AppendError(nil, m.ID, f.err), 0) // an error: the client has gone
+	case f != nil:
+		return f
 	case m.IsNotification():
 		h.notify(r, m, s)
 	case !s.answered(m):
@@ -116,6 +122,11 @@ func (h *Handler) sseAccept(w http.ResponseWriter, r *http.Request, m *jsonrpc.M
 	}
 	w.WriteHeader(http.StatusAccepted)
 	return nil
+}
+
+// sessionVersions returns the versions that begin with initialize.
+func (h *Handler) sessionVersions() []mcp.Version {
+	return slices.DeleteFunc(slices.Clone(h.opts.Versions), mcp.Version.Stateless)
 }
 
 // sseRequest starts a request. Its POST is done before it is: on that connection
