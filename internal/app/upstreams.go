@@ -126,7 +126,7 @@ func (a *App) dial(s config.Server) client.Dial {
 		}
 		return func(ctx context.Context, in client.Incoming) (client.Wire, error) {
 			return mcphttp.Dial(ctx, s.URL, mcphttp.DialOptions{
-				Header: header, Notification: in.Notification, Handler: in.Handler, Gap: in.Gap, Logger: log,
+				Header: header, Notification: in.Notification, Handler: in.Handler, Route: in.Route, Gap: in.Gap, Logger: log,
 			})
 		}
 	}
@@ -144,6 +144,6 @@ func (a *App) dial(s config.Server) client.Dial {
 		},
 	}
 	return func(ctx context.Context, in client.Incoming) (client.Wire, error) {
-		return cmd.Dial(ctx, jsonrpc.ConnOptions{Handler: in.Handler, Notification: in.Notification, Logger: log})
+		return cmd.Dial(ctx, jsonrpc.ConnOptions{Handler: in.Handler, Route: in.Route, Notification: in.Notification, Logger: log})
 	}
 }

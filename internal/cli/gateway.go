@@ -152,7 +152,7 @@ func (g *gateway) connect(ctx context.Context) error {
 		HTTP: true, Info: fmt.Appendf(nil, `{"name":"roster-cli","version":%q}`, version()),
 		Dial: func(ctx context.Context, in client.Incoming) (client.Wire, error) {
 			return mcphttp.Dial(ctx, g.url, mcphttp.DialOptions{
-				Notification: in.Notification, Handler: in.Handler, Gap: in.Gap,
+				Notification: in.Notification, Handler: in.Handler, Route: in.Route, Gap: in.Gap,
 			})
 		},
 	})

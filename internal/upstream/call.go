@@ -30,14 +30,22 @@ func (s *Server) Call(ctx context.Context, req Request) (jsonrpc.Object, error) 
 	}
 	defer func() { <-s.slots }()
 	s.flights.add(f)
-	defer s.flights.remove(f)
+	result, err := s.exchange(ctx, c, f)
+	answer, _ := errors.AsType[*jsonrpc.Error](err)
+	s.flights.remove(f, err == nil || answer != nil)
+	return result, s.explain(ctx, req.Method, err)
+}
+
+// exchange sends a request, and once more if the server says that it did not act
+// on it.
+func (s *Server) exchange(ctx context.Context, c *connection, f *flight) (jsonrpc.Object, error) {
 	result, err := s.send(ctx, c, f)
 	if err == nil {
 		return result, nil
 	}
 	switch answer, _ := errors.AsType[*jsonrpc.Error](err); {
 	case answer == nil || !c.client.Server().Version.Stateless():
-	case answer.Code == mcp.CodeHeaderMismatch && req.Method == mcp.MethodToolsCall && s.opts.HTTP:
+	case answer.Code == mcp.CodeHeaderMismatch && f.Method == mcp.MethodToolsCall && s.opts.HTTP:
 		if c.refresh(ctx) == nil {
 			result, err = s.send(ctx, c, f)
 		}
@@ -46,7 +54,7 @@ func (s *Server) Call(ctx context.Context, req Request) (jsonrpc.Object, error) 
 			result, err = s.send(ctx, next, f)
 		}
 	}
-	return result, s.explain(ctx, req.Method, err)
+	return result, err
 }
 
 // explain says of an error of ours which server it is about. Errors that the
