@@ -65,14 +65,21 @@ func (s *Server) initialize(r *Request) (jsontext.Value, error) {
 // notification takes what clients tell. Cancellation is the wire's: it has the
 // request.
 func (s *Server) notification(ctx context.Context, r *Request) {
-	if r.Method != mcp.MethodInitialized || r.Session == nil {
+	if r.Session == nil {
 		return
 	}
 	state, ok := r.Session.Value().(*session)
 	if !ok {
 		return
 	}
-	s.tellSession(ctx, r.Session, state)
+	if r.Method == mcp.MethodInitialized {
+		s.tellSession(ctx, r.Session, state)
+		return
+	}
+	if source, ok := s.source.(NotificationSource); ok {
+		r.Caller = state.callerNow()
+		source.Told(ctx, r)
+	}
 }
 
 // tellSession begins to tell a session's client what it is to be told, if that has

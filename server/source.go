@@ -77,3 +77,11 @@ type ResourceWatcher interface {
 // sessions ask for by logging/setLevel; a stateless request has its own in
 // Caller.LogLevel.
 type LogSource interface{ SetLevel(level string) }
+
+// NotificationSource is a Source that takes what clients with sessions tell and
+// the server has no use for: progress with a request that the source made of them.
+type NotificationSource interface {
+	// Told is called with the notifications of one client in order, and keeps
+	// the next one waiting.
+	Told(ctx context.Context, req *Request)
+}

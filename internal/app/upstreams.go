@@ -43,11 +43,7 @@ func (a *App) upstream(s config.Server, info jsontext.Value) *upstream.Server {
 		Known:     upstream.Known{Server: a.remembered(s.Name, key)},
 		Logger:    log,
 		Hooks: upstream.Hooks{
-			Notification: func(m *jsonrpc.Message) {
-				if m.Method == mcp.MethodUpdated {
-					a.gateway.Updated(s.Name, m.Params)
-				}
-			},
+			Notification: func(m *jsonrpc.Message) { a.gateway.Notification(s.Name, m) },
 			Lists: func(l upstream.Lists) { a.listed(s.Name, key, l) },
 			State: func(st upstream.Status) { a.stateChanged(log, st) },
 		},
