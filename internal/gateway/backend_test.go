@@ -60,7 +60,7 @@ func (b *backend) note(format string, args ...any) {
 
 // Handle implements jsonrpc.Handler.
 func (b *backend) Handle(ctx context.Context, r *jsonrpc.Request) (jsontext.Value, error) {
-	if quiet := r.ID.IsZero() || r.Method == mcp.MethodInitialize || r.Method == mcp.MethodDiscover || strings.HasSuffix(r.Method, "/list"); !quiet {
+	if quiet := r.ID.IsZero() || r.Method == mcp.MethodPing || r.Method == mcp.MethodInitialize || r.Method == mcp.MethodDiscover || strings.HasSuffix(r.Method, "/list"); !quiet {
 		b.note("%s %s", r.Method, readable(r.Params))
 	}
 	result, err := b.answer(ctx, r)
@@ -316,7 +316,7 @@ func (b *backend) ask(ctx context.Context, r *jsonrpc.Request, method, params st
 		method, params, mcp.String(oddState)), nil
 }
 
-// rounds asks twice, without a requestState the second time.
+// rounds asks twice.
 func (b *backend) rounds(ctx context.Context, r *jsonrpc.Request, result string) (jsontext.Value, error) {
 	const params = `{"mode":"form","message":%q,"requestedSchema":{"type":"object","properties":{}}}`
 	var answers [2]string
@@ -336,7 +336,7 @@ func (b *backend) rounds(ctx context.Context, r *jsonrpc.Request, result string)
 	}
 	key, state := "one", `,"requestState":"first"`
 	if given.Get("one") != nil {
-		key, state = "two", ""
+		key, state = "two", `,"requestState":"second"`
 	}
 	return fmt.Appendf(nil, `{"resultType":"input_required","inputRequests":{%q:{"method":"elicitation/create","params":%s}}%s}`,
 		key, fmt.Sprintf(params, "round "+key), state), nil
@@ -359,7 +359,7 @@ func (b *backend) visit(r *jsonrpc.Request) (jsontext.Value, error) {
 
 // readable returns params as a reader of a transcript wants them: without what
 // each request of a stateless version says of its client and of who serves it, without
-// the token of a request, and with STATE for a long requestState.
+// the token of a request, and with STATE for a requestState.
 func readable(params jsonrpc.Object) string {
 	if params.IsZero() {
 		return "{}"
@@ -376,9 +376,8 @@ func readable(params jsonrpc.Object) string {
 		}
 	}
 	out := params.Raw.String()
-	if state, ok := params.Text("requestState"); ok && len(state) > 40 {
+	if params.Get("requestState") != nil {
 		out = strings.Replace(out, string(params.Get("requestState")), `"STATE"`, 1)
 	}
 	return out
 }
-

@@ -26,8 +26,8 @@ type relay struct {
 	r    *server.Request
 	ctx  context.Context // of the request, for its values
 	want func(params jsonrpc.Object) bool
-	size atomic.Int64 // bytes that wait
-	done chan struct{}   // closed when all is with the client; nil: nothing was said
+	size atomic.Int64  // bytes that wait
+	done chan struct{} // closed when all is with the client; nil: nothing was said
 
 	mu     sync.Mutex // guards the fields below
 	notes  chan note  // nil: nothing was said yet

@@ -33,7 +33,20 @@ func (s *Server) Call(ctx context.Context, req Request) (jsonrpc.Object, error) 
 	result, err := s.exchange(ctx, c, f)
 	answer, _ := errors.AsType[*jsonrpc.Error](err)
 	s.flights.remove(f, err == nil || answer != nil)
+	if ctx.Err() != nil && !s.opts.HTTP {
+		go s.lay(context.WithoutCancel(ctx), c, f) // ends with the answer, with the connection, or after ghostTime
+	}
 	return result, s.explain(ctx, req.Method, err)
+}
+
+// lay lets the ghost of a request go as soon as the server has answered something
+// that was sent after the request was cancelled.
+func (s *Server) lay(ctx context.Context, c *connection, f *flight) {
+	ctx, cancel := context.WithTimeout(ctx, ghostTime)
+	defer cancel()
+	if c.client.Ping(ctx) == nil {
+		s.flights.lay(f)
+	}
 }
 
 // exchange sends a request, and once more if the server says that it did not act

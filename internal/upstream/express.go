@@ -17,8 +17,14 @@ import (
 // those that were named before. It holds for all connections to come.
 func (s *Server) Subscribe(uris []string) {
 	s.mu.Lock()
+	before := s.uris
 	s.uris = slices.Clone(uris)
 	s.mu.Unlock()
+	for _, uri := range before {
+		if !slices.Contains(uris, uri) {
+			s.agreed.forget(uri)
+		}
+	}
 	s.wish()
 }
 
@@ -153,7 +159,7 @@ func isMethodNotFound(err error) bool {
 // ask asks a server with sessions for resource updates and a log level, and
 // again when the session was begun anew.
 func (s *Server) ask(ctx context.Context, c *connection) {
-	asked := make(map[string]bool)
+	asked := make(map[string]error) // by URI, what was answered
 	level := ""
 	for {
 		if c.renewed.Swap(false) {
@@ -168,17 +174,17 @@ func (s *Server) ask(ctx context.Context, c *connection) {
 		for uri := range asked {
 			if !slices.Contains(uris, uri) {
 				delete(asked, uri)
-				s.agreed.forget(uri)
 				_ = s.tell(ctx, c, mcp.MethodUnsubscribe, "uri", uri)
 			}
 		}
 		for _, uri := range uris {
-			if !asked[uri] {
-				asked[uri] = true
-				err := s.tell(ctx, c, mcp.MethodSubscribe, "uri", uri)
-				if _, answered := errors.AsType[*jsonrpc.Error](err); err == nil || answered {
-					s.agreed.settle(uri, err)
-				}
+			err, known := asked[uri]
+			if !known {
+				err = s.tell(ctx, c, mcp.MethodSubscribe, "uri", uri)
+				asked[uri] = err
+			}
+			if _, answered := errors.AsType[*jsonrpc.Error](err); err == nil || answered {
+				s.agreed.settle(uri, err)
 			}
 		}
 		select {

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -121,7 +122,8 @@ func (f *flight) answer(ctx context.Context, req *jsonrpc.Request) (jsontext.Val
 }
 
 // ghostTime is how long a server may go on talking about a request that has
-// ended here without an answer. maxGhosts is how many such are remembered.
+// ended here without an answer, unless it shows before that it has read so.
+// maxGhosts is how many such are remembered.
 const (
 	ghostTime = 10 * time.Second
 	maxGhosts = 1024
@@ -138,6 +140,7 @@ type flights struct {
 // ghost is a request that ended here without an answer, be it that it was
 // cancelled or took too long. What the server says next may be about it.
 type ghost struct {
+	token  int64
 	client any
 	until  time.Time
 }
@@ -157,7 +160,8 @@ func (fs *flights) add(f *flight) {
 	fs.byToken[f.token] = f
 }
 
-// remove takes a request out that has ended.
+// remove takes a request out that has ended, and leaves a ghost of one that was
+// not answered.
 func (fs *flights) remove(f *flight, answered bool) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -165,10 +169,17 @@ func (fs *flights) remove(f *flight, answered bool) {
 	if answered {
 		return
 	}
-	fs.ghosts = append(fs.ghosts, ghost{f.Client, time.Now().Add(ghostTime)})
+	fs.ghosts = append(fs.ghosts, ghost{f.token, f.Client, time.Now().Add(ghostTime)})
 	if len(fs.ghosts) > maxGhosts {
 		fs.ghosts = fs.ghosts[len(fs.ghosts)-maxGhosts:]
 	}
+}
+
+// lay forgets the ghost of a request.
+func (fs *flights) lay(f *flight) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.ghosts = slices.DeleteFunc(fs.ghosts, func(g ghost) bool { return g.token == f.token })
 }
 
 // exorcise forgets the ghosts: the process that might talk about them is gone.
