@@ -21,6 +21,8 @@ type backend struct {
 	version mcp.Version
 	started chan string // names of calls that wait
 	ended   chan error  // why they ended
+	// custom is the tool of that name.
+	custom func(ctx context.Context, r *jsonrpc.Request) (jsontext.Value, error)
 
 	mu       sync.Mutex // guards the fields below
 	log      []string   // what it was sent
@@ -41,7 +43,7 @@ const backendCapabilities = `{"tools":{},"prompts":{},"resources":{"subscribe":t
 
 const backendInfo = `{"name":"everything","version":"1"}`
 
-var backendTools = []string{"progress", "wait", "form", "url", "visit", "sample", "rounds", "touch", "log", "link", "stray"}
+var backendTools = []string{"progress", "wait", "form", "url", "visit", "sample", "rounds", "touch", "log", "link", "stray", "custom"}
 
 // lines returns what the backend was sent since the last time.
 func (b *backend) lines() []string {
@@ -247,6 +249,8 @@ func (b *backend) call(ctx context.Context, r *jsonrpc.Request) (jsontext.Value,
 			}
 		}
 		return text("done")
+	case "custom":
+		return b.custom(ctx, r)
 	case "stray": // C-119: a token that nobody gave out
 		_ = r.Peer.Notify(ctx, mcp.MethodProgress, jsontext.Value(`{"progressToken":"tool-call-1","progress":1}`))
 		return text("done")

@@ -69,6 +69,7 @@ type front struct {
 	source  *gateway.Source
 	server  *server.Server
 	servers *upstream.Set
+	catalog *catalog.Catalog
 }
 
 // newGateway returns a gateway whose servers are ready. Names are exposed as they
@@ -76,9 +77,7 @@ type front struct {
 func newGateway(t *testing.T, all ...behind) *front {
 	t.Helper()
 	f := startGateway(t, all...)
-	for _, srv := range f.servers.All() {
-		until(t, srv.Name()+" is ready", func() bool { return srv.Status().State == upstream.Ready })
-	}
+	receive(t, "the lists are there", f.catalog.Ready())
 	return f
 }
 
@@ -90,7 +89,7 @@ func startGateway(t *testing.T, all ...behind) *front {
 		blocks = append(blocks, catalog.ServerOptions{Name: b.name, Prefix: &bare, HTTP: b.http})
 	}
 	cat := catalog.New(blocks, catalog.Options{Implementation: jsontext.Value(`{"name":"roster","version":"0"}`)})
-	f := &front{servers: upstream.NewSet()}
+	f := &front{servers: upstream.NewSet(), catalog: cat}
 	var err error
 	f.source, err = gateway.New(cat, f.servers, gateway.Options{Implementation: jsontext.Value(`{"name":"roster","version":"0"}`), Key: key})
 	if err != nil {
@@ -119,7 +118,6 @@ func startGateway(t *testing.T, all ...behind) *front {
 	if err := f.servers.Apply(context.WithoutCancel(t.Context()), servers); err != nil {
 		t.Fatal(err)
 	}
-	cat.Open()
 	t.Cleanup(func() {
 		f.server.Close()
 		f.source.Close()
