@@ -91,3 +91,11 @@ type StartingSource interface {
 	// before.
 	FirstFingerprint(kind mcp.Kind, v mcp.Version) uint64
 }
+
+// NotificationSource is a Source that takes what clients with sessions tell and
+// the server has no use for: progress with a request that the source made of them.
+type NotificationSource interface {
+	// Told is called with the notifications of one client in order, and keeps
+	// the next one waiting.
+	Told(ctx context.Context, req *Request)
+}

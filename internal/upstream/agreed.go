@@ -1,0 +1,94 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// agreeTime is how long Watching waits for a server's answer.
+const agreeTime = 5 * time.Second
+
+// ErrNotWatched says that a server does not tell changes of a resource.
+var ErrNotWatched = errors.New("the server does not tell changes of this resource")
+
+// agreed is what a connection's server has said to our wishes to be told of
+// resources.
+type agreed struct {
+	mu   sync.Mutex       // guards the fields below
+	by   map[string]error // by URI; nil: it tells
+	all  error            // if not nil, for every URI
+	news chan struct{}    // closed when the fields change; nil: nobody waits
+}
+
+// begin forgets what another connection's server has said.
+func (a *agreed) begin() {
+	a.change(func() { a.by, a.all = make(map[string]error), nil })
+}
+
+func (a *agreed) settle(uri string, err error) { a.change(func() { a.by[uri] = err }) }
+
+func (a *agreed) forget(uri string) { a.change(func() { delete(a.by, uri) }) }
+
+func (a *agreed) refuseAll(err error) { a.change(func() { a.all = err }) }
+
+// replace takes the answer to a subscription for all URIs.
+func (a *agreed) replace(asked, honoured []string) {
+	a.change(func() {
+		clear(a.by)
+		for _, uri := range asked {
+			a.by[uri] = ErrNotWatched
+		}
+		for _, uri := range honoured {
+			a.by[uri] = nil
+		}
+	})
+}
+
+func (a *agreed) change(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f()
+	if a.news != nil {
+		close(a.news)
+		a.news = nil
+	}
+}
+
+func (a *agreed) look(uri string) (known bool, err error, news <-chan struct{}) { //nolint:revive // the error is a value here
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.all != nil {
+		return true, a.all, nil
+	}
+	if err, known := a.by[uri]; known {
+		return true, err, nil
+	}
+	if a.news == nil {
+		a.news = make(chan struct{})
+	}
+	return false, nil, a.news
+}
+
+// Watching waits until the server has answered to Subscribe for a resource, and
+// returns its error if it refused. Without an answer in 5 s, and while there is
+// no connection, it returns nil: what was asked for holds for when there is.
+func (s *Server) Watching(ctx context.Context, uri string) error {
+	timer := time.NewTimer(agreeTime)
+	defer timer.Stop()
+	for s.conn.Load() != nil {
+		known, err, news := s.agreed.look(uri)
+		if known {
+			return err
+		}
+		select {
+		case <-news:
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
