@@ -281,7 +281,7 @@ func (s *Server) connect(ctx context.Context, remembered mcp.Version) (*client.C
 		Dial: s.opts.Dial, HTTP: s.opts.HTTP,
 		Info: s.opts.Info, Capabilities: s.opts.Capabilities,
 		Remembered: remembered, RememberedInfo: info.Info, ProbeTimeout: s.opts.ProbeTimeout,
-		CallTimeout:  -1, // calls, walks and checks end their contexts themselves
+		CallTimeout:  -1,                                    // calls, walks and checks end their contexts themselves
 		Handler:      jsonrpc.HandlerFunc(s.flights.answer), // on wires that do not route
 		Route:        s.flights.route,
 		Notification: g.notification,
