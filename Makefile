@@ -68,12 +68,20 @@ fuzz: ## run each fuzz target for FUZZTIME (10s), in PKG (./...)
 	done
 
 .PHONY: stress
-stress: ## repeat the tests of PKG COUNT (20) times, on 1, 2 and 8 processors
+stress: ## repeat the tests of PKG COUNT (20) times, on 1, 2 and 8 processors; ROSTER_STRESS=1 makes those of the gateway longer
 	go test -race -count $(COUNT) -cpu 1,2,8 -failfast $(PKG)
 
 .PHONY: bench
 bench: ## measure the gateway against bare references (bench/README.md)
 	$(MAKE) -C bench run
+
+.PHONY: interop
+interop: ## run foreign clients and servers, of Go and npm, against the gateway
+	$(MAKE) -C interop run
+
+.PHONY: conformance
+conformance: ## run the protocol's conformance suite against the library and through the gateway
+	$(MAKE) -C conformance test run
 
 .PHONY: microbench
 microbench: ## run the Go benchmarks in PKG (./...)

@@ -60,11 +60,17 @@ func AppendNotification(dst []byte, method string, params jsontext.Value) []byte
 
 // AppendResult appends the response to the request with this id.
 func AppendResult(dst []byte, id ID, result jsontext.Value) []byte {
-	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
-	dst = append(dst, id.text...)
-	dst = append(dst, `,"result":`...)
+	dst = AppendResultPrefix(dst, id)
 	dst = append(dst, result...)
 	return append(dst, '}')
+}
+
+// AppendResultPrefix appends what stands before the result in such a response;
+// behind it comes a closing brace. It is for results too big to copy.
+func AppendResultPrefix(dst []byte, id ID) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
+	dst = append(dst, id.text...)
+	return append(dst, `,"result":`...)
 }
 
 // AppendError appends an error response. A zero id, for a request whose id

@@ -138,12 +138,12 @@ func NewConn(ctx context.Context, stream Stream, opts ConnOptions) *Conn {
 	c.session = NewSession("", c)
 	c.out = newOutbox(stream, opts.MaxQueue, opts.MaxQueueBytes, c.writeFailed)
 	c.wires.Store(2)
-	c.tasks.Go(c.read)  // ends when the stream does
-	c.tasks.Go(c.write) // ends with c.ctx
 	if opts.Handler != nil && opts.Notification == nil {
 		c.notes = make(chan *note, maxNotes)
 		c.tasks.Go(c.handleNotes) // ends with c.ctx
 	}
+	c.tasks.Go(c.read)  // ends when the stream does
+	c.tasks.Go(c.write) // ends with c.ctx
 	c.tasks.Add(1)
 	context.AfterFunc(c.ctx, c.shut)
 	return c
@@ -160,7 +160,7 @@ func (c *Conn) Done() <-chan struct{} { return c.ended }
 // an orderly end of the stream.
 func (c *Conn) Err() error {
 	err := context.Cause(c.ctx)
-	if err == nil || err == ErrClosed || errors.Is(err, io.EOF) {
+	if err == nil || err == ErrClosed || errors.Is(err, io.EOF) { //nolint:errorlint // what wraps it has a reason to tell
 		return nil
 	}
 	return err
@@ -237,11 +237,12 @@ func (c *Conn) read() {
 // requests that came before it are still answered, for at most drainTime.
 func (c *Conn) finish(err error) {
 	c.session.Close()
-	c.failPending()
 	if !errors.Is(err, io.EOF) {
-		c.cancel(err)
+		c.cancel(err) // first, so that the calls that fail now know why
+		c.failPending()
 		return
 	}
+	c.failPending()
 	timeout := time.NewTimer(drainTime)
 	defer timeout.Stop()
 	select {

@@ -391,7 +391,7 @@ func TestReadErrorEndsConn(t *testing.T) {
 		exit := errors.New("exit status 3")
 		c := jsonrpc.NewConn(t.Context(), &endingStream{memStream: near, after: time.Second, err: exit}, jsonrpc.ConnOptions{})
 		_, err := c.Call(t.Context(), "x", nil)
-		if !errors.Is(err, jsonrpc.ErrClosed) {
+		if !errors.Is(err, jsonrpc.ErrClosed) || !errors.Is(err, exit) {
 			t.Errorf("call: %v", err)
 		}
 		if <-c.Done(); c.Err() != exit || c.Close() != exit {
@@ -441,7 +441,9 @@ func TestSenderDoesNotOutwaitItsContext(t *testing.T) {
 				if want := 1 + 1 + 3; sent != want { // in the stream, in the writer, in the queue
 					t.Errorf("%d frames were taken, want %d", sent, want)
 				}
-				if _, err := c.Call(ctx, "x", nil); err != context.DeadlineExceeded {
+				late, stop := context.WithTimeout(t.Context(), time.Minute)
+				defer stop()
+				if _, err := c.Call(late, "x", nil); err != context.DeadlineExceeded {
 					t.Errorf("call: %v", err)
 				}
 				for range sent {

@@ -41,7 +41,7 @@ func isID(v jsontext.Value) bool {
 	case '"':
 		return true
 	case '0':
-		return bytes.IndexAny(v, ".eE") < 0
+		return !bytes.ContainsAny(v, ".eE")
 	}
 	return false
 }

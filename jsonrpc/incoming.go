@@ -51,13 +51,19 @@ func (c *Conn) request(m Message) {
 		in.done = make(chan struct{})
 		c.begun = in
 	}
-	c.tasks.Go(func() { c.handle(ctx, in) }) // ends when the Handler returns
+	c.tasks.Go(func() { // ends when the Handler returns
+		defer c.handled(in) // here, since below handle it would outgrow a new goroutine's stack
+		c.handle(ctx, in)
+	})
 }
 
 // admit enters a request into the table, or says why it cannot be.
 func (c *Conn) admit(in *incoming) *Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.deaf { // what is read after Close
+		return Errorf(CodeInternal, "the connection is closed")
+	}
 	if c.incoming[in.key] != nil {
 		return Errorf(CodeInvalidRequest, "this id is in use by a request that is not answered yet")
 	}
@@ -72,7 +78,6 @@ func (c *Conn) admit(in *incoming) *Error {
 // handle runs the Handler and sends the answer, unless the request was taken
 // back meanwhile.
 func (c *Conn) handle(ctx context.Context, in *incoming) {
-	defer c.handled(in)
 	req := &in.req
 	in.after.wait(ctx)
 	in.after = nil // it may have waited for another in its turn

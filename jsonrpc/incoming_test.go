@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,6 +126,46 @@ func TestFirstRequestIsHandledFirst(t *testing.T) {
 	})
 }
 
+// late is a stream that has frames to read when it has been closed.
+type late struct {
+	closed chan struct{}
+	frames []string
+}
+
+func (s *late) ReadFrame() ([]byte, error) {
+	<-s.closed
+	if len(s.frames) == 0 {
+		return nil, io.EOF
+	}
+	frame := s.frames[0]
+	s.frames = s.frames[1:]
+	return []byte(frame), nil
+}
+
+func (s *late) WriteFrames([][]byte) error { return nil }
+
+func (s *late) Close() error {
+	close(s.closed)
+	return nil
+}
+
+// Requests that were on their way when the connection was closed are not handled.
+func TestRequestsBehindClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stream := &late{closed: make(chan struct{}), frames: []string{
+			`{"jsonrpc":"2.0","id":1,"method":"x"}`, `{"jsonrpc":"2.0","id":2,"method":"x"}`,
+		}}
+		c := jsonrpc.NewConn(t.Context(), stream, jsonrpc.ConnOptions{Handler: handler(
+			func(context.Context, *jsonrpc.Request) (jsontext.Value, error) {
+				t.Error("the request was handled")
+				return jsontext.Value("{}"), nil
+			})})
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestNotificationsBeforeResult is C-125.
 func TestNotificationsBeforeResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -180,11 +222,12 @@ func TestCancel(t *testing.T) {
 		peer.send(t, lines[1]) // this one counts
 		peer.send(t, `{"jsonrpc":"2.0","id":0,"method":"again","params":{"again":true}}`)
 		second := <-runs
+		close(first.release) // it ends while its id is another's
+		synctest.Wait()
 		close(second.release)
 		if m := peer.receive(t); m.ID != jsonrpc.IntID(0) || string(m.Result.Raw) != `{"again":true}` {
 			t.Errorf("got %+v", m)
 		}
-		close(first.release)
 		peer.send(t, lines[1]) // its request was answered
 		peer.send(t, lines[1])
 		synctest.Wait()
@@ -406,4 +449,67 @@ func TestRequestsBothWays(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestNotificationAtOnce has a notification wait in the stream when the
+// connection begins: the Handler gets it.
+func TestNotificationAtOnce(t *testing.T) {
+	for range 100 {
+		near, far := memPipe(1)
+		frame := []byte(`{"jsonrpc":"2.0","method":"hello"}`)
+		if err := far.WriteFrames([][]byte{frame}); err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan string, 1)
+		c := jsonrpc.NewConn(t.Context(), near, jsonrpc.ConnOptions{
+			Handler: handler(func(_ context.Context, r *jsonrpc.Request) (jsontext.Value, error) {
+				got <- r.Method
+				return nil, nil
+			}),
+		})
+		select {
+		case <-got:
+		case <-time.After(10 * time.Second):
+			t.Fatal("the notification is lost")
+		}
+		_ = c.Close()
+	}
+}
+
+// lateStream has one frame, which it gives out when it has been closed.
+type lateStream struct {
+	frame  string
+	closed chan struct{}
+	once   sync.Once
+	reads  int
+}
+
+func (s *lateStream) ReadFrame() ([]byte, error) {
+	<-s.closed
+	if s.reads++; s.reads > 1 {
+		return nil, io.EOF
+	}
+	return []byte(s.frame), nil
+}
+
+func (s *lateStream) WriteFrames([][]byte) error { return nil }
+
+func (s *lateStream) Close() error {
+	s.once.Do(func() { close(s.closed) })
+	return nil
+}
+
+// TestRequestMeetsClose has a request be read just when the connection closes: it
+// is not handled any more.
+func TestRequestMeetsClose(t *testing.T) {
+	stream := &lateStream{frame: `{"jsonrpc":"2.0","id":1,"method":"late"}`, closed: make(chan struct{})}
+	c := jsonrpc.NewConn(t.Context(), stream, jsonrpc.ConnOptions{
+		Handler: handler(func(context.Context, *jsonrpc.Request) (jsontext.Value, error) {
+			t.Error("handled")
+			return nil, nil
+		}),
+	})
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
 }

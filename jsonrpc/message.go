@@ -179,6 +179,7 @@ func (e *envelope) object(bit uint, i int) int {
 		if err := obj.check(); err != nil {
 			e.fail(CodeInvalidParams, "in params, %v", err)
 		}
+		e.indexMeta(i)
 	case hasResult:
 		e.result = obj
 		if obj.tooMany() {
@@ -188,6 +189,23 @@ func (e *envelope) object(bit uint, i int) int {
 		e.error = peerError(obj)
 	}
 	return end
+}
+
+// indexMeta indexes the member _meta of the params that start at i, since
+// everybody on a request's way looks into it. What is wrong with it is for the one
+// to say who needs it.
+func (e *envelope) indexMeta(i int) {
+	at := e.params.Find(metaMember)
+	if at < 0 {
+		return
+	}
+	start := i + e.params.Member(at).Start
+	if !e.is(start, '{') {
+		return
+	}
+	if meta, end := e.index(start, 3); end >= 0 && meta.check() == nil {
+		e.params.meta = &meta
+	}
 }
 
 func (e *envelope) set(bit uint, v []byte) {

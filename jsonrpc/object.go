@@ -32,6 +32,7 @@ var (
 type Object struct {
 	Raw     jsontext.Value // never written to
 	members []member
+	meta    *Object // the member _meta, if it is an object and was indexed with this one
 }
 
 // Member says where one member of an Object lies in its Raw bytes.
@@ -71,7 +72,7 @@ func (s *scanner) index(i, depth int) (Object, int) {
 	if i < 0 {
 		return Object{}, i
 	}
-	return Object{s.data[base:i:i], append([]member(nil), found...)}, i
+	return Object{Raw: s.data[base:i:i], members: append([]member(nil), found...)}, i
 }
 
 // ParseObject checks one JSON object and indexes its members. It refuses
@@ -163,6 +164,24 @@ func (o Object) Get(name string) jsontext.Value {
 func (o Object) value(i int) jsontext.Value {
 	m := &o.members[i]
 	return o.Raw[m.start:m.end:m.end]
+}
+
+// metaMember is the member of params and results that has what is said about
+// them: MCP's own fields, and those of whoever passes a message on.
+const metaMember = "_meta"
+
+// Meta returns the member _meta, indexed. Parse has done that already for params;
+// elsewhere it costs a reading of that member. The zero Object means that there is
+// none, or null. The error is about one that is no object, or that has a name twice.
+func (o Object) Meta() (Object, error) {
+	if o.meta != nil {
+		return *o.meta, nil
+	}
+	raw := o.Get(metaMember)
+	if raw == nil || raw.Kind() == 'n' {
+		return Object{}, nil
+	}
+	return ParseObject(raw)
 }
 
 // Find returns the position of a member, -1 if there is none; of members that

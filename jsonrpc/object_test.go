@@ -121,8 +121,14 @@ func TestText(t *testing.T) {
 		v, want string
 		ok      bool
 	}{
-		{`"a"`, "a", true}, {`""`, "", true}, {`"\"\\\/\b\f\n\r\t\u0041\ud83d\ude00"`, "\"\\/\b\f\n\r\tA😀", true},
-		{`1`, "", false}, {`null`, "", false}, {`{}`, "", false}, {``, "", false}, {`"`, "", false},
+		{`"a"`, "a", true},
+		{`""`, "", true},
+		{`"\"\\\/\b\f\n\r\t\u0041\ud83d\ude00"`, "\"\\/\b\f\n\r\tA😀", true},
+		{`1`, "", false},
+		{`null`, "", false},
+		{`{}`, "", false},
+		{``, "", false},
+		{`"`, "", false},
 	}
 	for _, tt := range tests {
 		if got, ok := jsonrpc.Text(jsontext.Value(tt.v)); got != tt.want || ok != tt.ok {

@@ -18,8 +18,13 @@ func TestListWithBadTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []struct{ key, err string }{
-		{"x", ""}, {"x", ""}, {"", "name is empty"}, {"", "has no name"}, {"", "name is a number, must be a string"},
-		{"ok", "inputSchema is null, must be an object"}, {"good", ""},
+		{"x", ""},
+		{"x", ""},
+		{"", "name is empty"},
+		{"", "has no name"},
+		{"", "name is a number, must be a string"},
+		{"ok", "inputSchema is null, must be an object"},
+		{"good", ""},
 	}
 	if len(items) != len(want) {
 		t.Fatalf("%d items", len(items))

@@ -38,11 +38,7 @@ var callerShapes = memberShapes{
 // does. The error, with code -32602, is about a _meta that cannot be read. A null
 // _meta counts as none.
 func ReadCaller(params jsonrpc.Object) (Caller, error) {
-	raw := params.Get("_meta")
-	if raw == nil || raw.Kind() == 'n' {
-		return Caller{}, nil
-	}
-	meta, err := jsonrpc.ParseObject(raw)
+	meta, err := params.Meta()
 	if err != nil {
 		return Caller{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params._meta: %v", err)
 	}
@@ -74,11 +70,7 @@ func SetCaller(params jsonrpc.Object, c Caller) jsontext.Value {
 // the zero Caller the reserved keys are removed, for a server that does not know
 // them, and so is a _meta that then has nothing.
 func EditCaller(params jsonrpc.Object, c Caller, token jsontext.Value) (Edit, bool) {
-	meta := jsonrpc.Object{}
-	raw := params.Get("_meta")
-	if raw != nil {
-		meta, _ = jsonrpc.ParseObject(raw) // unreadable: replaced
-	}
+	meta, _ := params.Meta() // unreadable: replaced
 	var edits [5]Edit
 	n := 0
 	set := func(name string, v jsontext.Value) {

@@ -73,8 +73,10 @@ func TestSetCaller(t *testing.T) {
 		{"to nothing", ``, modern, `{"_meta":{` + said + `}}`},
 		{"to params", `{ "name":"x" }`, modern, `{ "name":"x","_meta":{` + said + `} }`},
 		{"to _meta", `{"_meta":{ "progressToken":0 },"name":"x"}`, modern, `{"_meta":{ "progressToken":0,` + said + ` },"name":"x"}`},
-		{"over another", `{"_meta":{` + level + `"info","traceparent":"t",` + version + `"2026-07-28",` + info + `{},` + caps + `{}}}`, modern,
-			`{"_meta":{` + level + `"debug","traceparent":"t",` + version + `"2026-07-28",` + info + `{"name":"r"},` + caps + `{"sampling":{}}}}`},
+		{
+			"over another", `{"_meta":{` + level + `"info","traceparent":"t",` + version + `"2026-07-28",` + info + `{},` + caps + `{}}}`, modern,
+			`{"_meta":{` + level + `"debug","traceparent":"t",` + version + `"2026-07-28",` + info + `{"name":"r"},` + caps + `{"sampling":{}}}}`,
+		},
 		{"anonymous", `{"_meta":{` + info + `{},` + level + `"info"}}`, mcp.Caller{Version: "2026-07-28"}, `{"_meta":{` + version + `"2026-07-28",` + caps + `{}}}`},
 		{"over what cannot be read", `{"_meta":7,"a":1}`, mcp.Caller{Version: "v"}, `{"_meta":{` + version + `"v",` + caps + `{}},"a":1}`},
 

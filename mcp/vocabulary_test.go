@@ -78,10 +78,17 @@ func TestErrorFor(t *testing.T) {
 		{mcp.CodeHeaderMismatch, jsonrpc.CodeInternal},
 		{mcp.CodeMissingCapability, mcp.CodeMissingCapability},
 		{mcp.CodeUnsupportedVersion, jsonrpc.CodeInternal},
-		{-32023, jsonrpc.CodeInternal}, {-32099, jsonrpc.CodeInternal},
-		{-32019, -32019}, {-32000, -32000}, {-32001, -32001}, {-32100, -32100},
-		{jsonrpc.CodeParse, jsonrpc.CodeParse}, {jsonrpc.CodeInvalidParams, jsonrpc.CodeInvalidParams},
-		{4242, 4242}, {0, 0}, {1, 1},
+		{-32023, jsonrpc.CodeInternal},
+		{-32099, jsonrpc.CodeInternal},
+		{-32019, -32019},
+		{-32000, -32000},
+		{-32001, -32001},
+		{-32100, -32100},
+		{jsonrpc.CodeParse, jsonrpc.CodeParse},
+		{jsonrpc.CodeInvalidParams, jsonrpc.CodeInvalidParams},
+		{4242, 4242},
+		{0, 0},
+		{1, 1},
 	}
 	for _, tt := range tests {
 		raw := string(jsonrpc.AppendError(nil, jsonrpc.IntID(1), &jsonrpc.Error{Code: tt.code, Message: "m", Data: jsontext.Value(`{ "uri":1.0 }`)}))
@@ -161,8 +168,12 @@ func TestPage(t *testing.T) {
 		{"items", mcp.Page{Kind: mcp.Templates, Items: items}, mcp.V20241105, `{"resourceTemplates":[{"name" : "b","n":1.0},{"name":"<a>"}]}`},
 		{"cursor", mcp.Page{Kind: mcp.Resources, Items: items[:1], Next: `a"b`}, mcp.V20250618, `{"resources":[{"name" : "b","n":1.0}],"nextCursor":"a\"b"}`},
 		{"hints are for stateless versions", mcp.Page{Kind: mcp.Tools, Hints: mcp.Hints{TTL: time.Second, Public: true}, Server: jsontext.Value(`{}`)}, mcp.V20251125, `{"tools":[]}`},
-		{"all", mcp.Page{Kind: mcp.Tools, Items: items, Next: "n", Hints: mcp.Hints{TTL: 1500*time.Microsecond + time.Second, Public: true}, Server: jsontext.Value(`{"name":"r"}`)}, mcp.V20260728,
-			`{"resultType":"complete","tools":[{"name" : "b","n":1.0},{"name":"<a>"}],"nextCursor":"n","ttlMs":1001,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"r"}}}`},
+		{
+			"all",
+			mcp.Page{Kind: mcp.Tools, Items: items, Next: "n", Hints: mcp.Hints{TTL: 1500*time.Microsecond + time.Second, Public: true}, Server: jsontext.Value(`{"name":"r"}`)},
+			mcp.V20260728,
+			`{"resultType":"complete","tools":[{"name" : "b","n":1.0},{"name":"<a>"}],"nextCursor":"n","ttlMs":1001,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"r"}}}`,
+		},
 		{"negative", mcp.Page{Kind: mcp.Tools, Hints: mcp.Hints{TTL: -time.Second}}, mcp.V20260728, `{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}`},
 	}
 	for _, tt := range tests {
@@ -215,7 +226,7 @@ func TestFingerprint(t *testing.T) {
 			}
 		})
 	}
-	if of("a", "b") != of("a", "b") {
+	if one, other := of("a", "b"), of("a", "b"); one != other {
 		t.Error("equal items differ")
 	}
 	seen := map[uint64]int{}

@@ -26,13 +26,17 @@ type session struct {
 	ctx     context.Context // of what the session has running
 	cancel  context.CancelFunc
 	opened  sync.Once // its stream
+	// answered is closed when the server has answered, well or not, the first GET
+	// that asks for the stream.
+	answered chan struct{}
+	answer   sync.Once
 
 	mu   sync.Mutex // guards asks
 	asks map[string]context.CancelCauseFunc
 }
 
 func (c *Conn) newSession(id string, version mcp.Version, call *jsonrpc.Call) *session {
-	s := &session{id: id, version: version, params: call.Params, header: call.Header}
+	s := &session{id: id, version: version, params: call.Params, header: call.Header, answered: make(chan struct{})}
 	s.fields = newFields(c.common.get, s)
 	s.ctx, s.cancel = context.WithCancel(c.ctx)
 	return s
@@ -161,6 +165,7 @@ func (c *Conn) replace(lost *session) (*session, error) {
 	}
 	lost.cancel()
 	c.open(s)
+	s.awaitStream(c.ctx)
 	c.opts.Gap()
 	return s, nil
 }

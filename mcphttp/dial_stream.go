@@ -18,11 +18,29 @@ const (
 	steadyTime    = 10 * time.Second
 )
 
+// streamWait is how long a new session's stream may take to open before requests
+// are made. Servers drop what they send on a stream that is not there yet, and
+// some send there the questions that belong to a call. Others do not say that it is
+// open until they have something to send, so that it is not waited for longer.
+const streamWait = 250 * time.Millisecond
+
 // open opens the stream of a session, once.
 func (c *Conn) open(s *session) {
 	s.opened.Do(func() {
 		c.tasks.Go(func() { c.listen(s) }) // ends with the session's context
 	})
+}
+
+// awaitStream waits until the stream is open, or there is none, for a while.
+func (s *session) awaitStream(ctx context.Context) {
+	timer := time.NewTimer(streamWait)
+	defer timer.Stop()
+	select {
+	case <-s.answered:
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-s.ctx.Done():
+	}
 }
 
 // listen keeps the stream open on which a session's server sends what belongs to
@@ -62,6 +80,7 @@ func (c *Conn) listen(s *session) {
 // listenOnce opens the stream and reads it to its end, whatever that is.
 func (c *Conn) listenOnce(s *session, in *intake) error {
 	resp, err := c.get(s.ctx, s, in.lastEvent)
+	s.answer.Do(func() { close(s.answered) })
 	if err != nil {
 		return err
 	}

@@ -617,3 +617,39 @@ func TestDialListen(t *testing.T) {
 		}
 	})
 }
+
+// A new session's stream is open before the first request is made, unless the
+// server takes its time to say so: what is sent on a stream that is not there is lost.
+func TestDialStreamFirst(t *testing.T) {
+	tests := []struct {
+		name  string
+		after time.Duration // until the server answers GET
+		want  time.Duration // until requests can be made
+	}{
+		{"soon", 100 * time.Millisecond, 100 * time.Millisecond},
+		{"late", time.Hour, 250 * time.Millisecond},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := newMemoryRemote(t, func(w http.ResponseWriter, r received) bool {
+					if r.verb != http.MethodGet {
+						return false
+					}
+					select {
+					case <-time.After(tt.after):
+						startStream(w)
+						<-r.ctx.Done()
+					case <-r.ctx.Done():
+					}
+					return true
+				})
+				began := time.Now()
+				begun(t, "http://h/mcp", inMemory(server))
+				if took := time.Since(began); took != tt.want {
+					t.Errorf("the session took %v to begin, want %v", took, tt.want)
+				}
+			})
+		})
+	}
+}

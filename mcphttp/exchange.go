@@ -192,8 +192,13 @@ func (x *exchange) respond(id jsonrpc.ID, result jsontext.Value, err error, canc
 			status = errorStatus(jsonrpc.AsError(err))
 		}
 		buf := x.h.buffers.get()
-		buf.b = appendAnswer(buf.b, id, result, err)
-		writeWhole(x.response, status, buf.b, x.h.opts.WriteTimeout)
+		if err == nil && len(result) > bigAnswer {
+			buf.b = jsonrpc.AppendResultPrefix(buf.b, id)
+			writeWhole(x.response, status, x.h.opts.WriteTimeout, buf.b, result, resultSuffix)
+		} else {
+			buf.b = appendAnswer(buf.b, id, result, err)
+			writeWhole(x.response, status, x.h.opts.WriteTimeout, buf.b)
+		}
 		x.h.buffers.put(buf)
 	}
 }
@@ -207,7 +212,7 @@ func (x *exchange) respondAll() {
 	case len(held) == 0:
 		noMessage(x.response)
 	default:
-		writeWhole(x.response, http.StatusOK, appendMessages(nil, held), x.h.opts.WriteTimeout)
+		writeWhole(x.response, http.StatusOK, x.h.opts.WriteTimeout, appendMessages(nil, held))
 	}
 }
 
@@ -220,14 +225,24 @@ func noMessage(w http.ResponseWriter) {
 
 // writeWhole writes a JSON response. A big one, which the connection does not
 // take in at once, has to be read in time.
-func writeWhole(w http.ResponseWriter, status int, body []byte, timeout time.Duration) {
+func writeWhole(w http.ResponseWriter, status int, timeout time.Duration, parts ...[]byte) {
 	const big, rate = 64 << 10, 8 << 10 // bytes; bytes a second
-	if len(body) > big {
-		allowed := timeout + time.Duration(len(body)/rate)*time.Second
+	size := 0
+	for _, part := range parts {
+		size += len(part)
+	}
+	if size > big {
+		allowed := timeout + time.Duration(size/rate)*time.Second
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(allowed)) // unsupported: the server's own limits hold
 	}
-	writeJSON(w, status, body)
+	writeParts(w, status, parts...)
 }
+
+// bigAnswer is the length from which writing a result by itself costs less than
+// copying it next to its id.
+const bigAnswer = 32 << 10
+
+var resultSuffix = []byte{'}'}
 
 func appendAnswer(dst []byte, id jsonrpc.ID, result jsontext.Value, err error) []byte {
 	switch {

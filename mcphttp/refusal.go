@@ -40,9 +40,23 @@ func (f *refusal) write(w http.ResponseWriter) {
 
 // writeJSON writes a whole response.
 func writeJSON(w http.ResponseWriter, status int, body []byte) {
+	writeParts(w, status, body)
+}
+
+// writeParts writes a JSON response that lies in several places, so that a big
+// part need not be copied.
+func writeParts(w http.ResponseWriter, status int, parts ...[]byte) {
+	size := 0
+	for _, part := range parts {
+		size += len(part)
+	}
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("Content-Length", strconv.Itoa(size))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // an error means that the client has gone
+	for _, part := range parts {
+		if _, err := w.Write(part); err != nil {
+			return // the client has gone
+		}
+	}
 }

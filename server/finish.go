@@ -45,12 +45,9 @@ func (s *Server) finish(r *Request, result jsonrpc.Object) (jsontext.Value, erro
 // withServerInfo returns the result's _meta with the server's identity added;
 // nil if one is there or there is no place for it.
 func withServerInfo(result jsonrpc.Object, info jsontext.Value) jsontext.Value {
-	var meta jsonrpc.Object
-	if raw := result.Get("_meta"); raw != nil {
-		var err error
-		if meta, err = jsonrpc.ParseObject(raw); err != nil || meta.Get(mcp.MetaServerInfo) != nil {
-			return nil
-		}
+	meta, err := result.Meta()
+	if err != nil || meta.Get(mcp.MetaServerInfo) != nil {
+		return nil
 	}
 	return mcp.Splice(meta, mcp.Edit{Name: mcp.MetaServerInfo, Value: info})
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
+	"sync/atomic"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/yosida95/uritemplate/v3"
@@ -41,6 +44,8 @@ type ToolCall struct {
 	*Request
 	// Arguments is the raw object; nil if the caller gave none.
 	Arguments jsontext.Value
+
+	ended atomic.Bool
 }
 
 // NewTool returns a tool with a definition as it is listed (2026-07-28, schema,
@@ -57,19 +62,35 @@ func NewTool(definition jsontext.Value, call func(ctx context.Context, call *Too
 	if err != nil {
 		return nil, fmt.Errorf("definition of %q: %w", i.definition.Key, err)
 	}
+	if call == nil {
+		return nil, fmt.Errorf("definition of %q: %w", i.definition.Key, errNoFunction)
+	}
 	return &Tool{item: i, params: params, call: call}, nil
 }
 
+var errNoFunction = errors.New("it has no function")
+
 func (t *Tool) answer(ctx context.Context, r *Request) (jsontext.Value, error) {
 	args := r.Params.Get("arguments")
-	if args != nil && args.Kind() != '{' && args.Kind() != 'n' {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.arguments must be an object")
+	switch args.Kind() {
+	case '{':
+	case 'n':
+		args = nil
+	default:
+		if args != nil {
+			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.arguments must be an object")
+		}
 	}
-	result, err := t.call(ctx, &ToolCall{Request: r, Arguments: args})
+	call := &ToolCall{Request: r, Arguments: args}
+	result, err := t.call(ctx, call)
+	call.ended.Store(true)
 	if err == nil {
 		return result, nil
 	}
 	if _, ok := errors.AsType[*jsonrpc.Error](err); ok || ctx.Err() != nil {
+		return nil, err
+	}
+	if _, ok := errors.AsType[*InputRequired](err); ok {
 		return nil, err
 	}
 	return errorResult(err.Error()), nil
@@ -77,26 +98,34 @@ func (t *Tool) answer(ctx context.Context, r *Request) (jsontext.Value, error) {
 
 // Progress tells the caller how far the call is, if it asked to be told
 // (2026-07-28, basic/patterns/progress): progress must grow, total 0 means not
-// known, message may be empty.
+// known, message may be empty. Once the call has returned there is nothing more to
+// tell, and Progress is an error, as it is for what is not a finite number.
 func (c *ToolCall) Progress(ctx context.Context, progress, total float64, message string) error {
-	meta, err := jsonrpc.ParseObject(c.Params.Get("_meta"))
+	meta, err := c.Params.Meta()
 	if err != nil {
 		return nil //nolint:nilerr // without _meta nobody asked
 	}
 	token := meta.Get(mcp.MetaProgressToken)
-	if token == nil {
-		return nil
+	switch {
+	case token.Kind() != '"' && token.Kind() != '0':
+		return nil // no token, or nothing that is one
+	case c.ended.Load():
+		return errors.New("progress of a call that has ended")
+	case !finite(progress) || !finite(total):
+		return fmt.Errorf("progress %v of %v: not a number that JSON has", progress, total)
 	}
 	params := append([]byte(`{"progressToken":`), token...)
-	params = fmt.Appendf(params, `,"progress":%v`, progress)
+	params = strconv.AppendFloat(append(params, `,"progress":`...), progress, 'g', -1, 64)
 	if total != 0 {
-		params = fmt.Appendf(params, `,"total":%v`, total)
+		params = strconv.AppendFloat(append(params, `,"total":`...), total, 'g', -1, 64)
 	}
 	if message != "" {
 		params = append(append(params, `,"message":`...), mcp.String(message)...)
 	}
 	return c.Peer.Notify(ctx, mcp.MethodProgress, append(params, '}'))
 }
+
+func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
 // TextResult returns a tool's result that is a text.
 func TextResult(text string) jsontext.Value {
@@ -122,6 +151,9 @@ func NewPrompt(definition jsontext.Value, get func(ctx context.Context, r *Reque
 	if err != nil {
 		return nil, err
 	}
+	if get == nil {
+		return nil, fmt.Errorf("definition of %q: %w", i.definition.Key, errNoFunction)
+	}
 	return &Prompt{item: i, get: get}, nil
 }
 
@@ -137,6 +169,9 @@ func NewResource(definition jsontext.Value, read func(ctx context.Context, r *Re
 	i, err := newItem(mcp.Resources, definition)
 	if err != nil {
 		return nil, err
+	}
+	if read == nil {
+		return nil, fmt.Errorf("definition of %q: %w", i.definition.Key, errNoFunction)
 	}
 	return &Resource{item: i, read: read}, nil
 }
@@ -159,6 +194,9 @@ func NewTemplate(definition jsontext.Value, read func(ctx context.Context, r *Re
 	t, err := uritemplate.New(i.definition.Key)
 	if err != nil {
 		return nil, fmt.Errorf("definition of %q: %w", i.definition.Key, err)
+	}
+	if read == nil {
+		return nil, fmt.Errorf("definition of %q: %w", i.definition.Key, errNoFunction)
 	}
 	return &Template{item: i, template: t, read: read}, nil
 }

@@ -26,8 +26,10 @@ type listener struct {
 	signal chan struct{} // one slot
 	stop   func()
 
+	ready <-chan struct{} // closed when the source's lists are complete; nil: they were
+
 	mu   sync.Mutex             // guards told
-	told [len(mcp.Kinds)]uint64 // fingerprints of what the client knows of
+	told [len(mcp.Kinds)]uint64 // fingerprints of what the client knows of; 0: not known yet
 
 	// updates are those of watched resources, told by updated as they come; nil
 	// if none are watched.
@@ -35,7 +37,7 @@ type listener struct {
 	updated func(ctx context.Context, params jsontext.Value) error
 }
 
-// newListener starts to watch: changes from now on are told.
+// newListener starts to watch, until stop: changes from now on are told.
 func (s *Server) newListener(v mcp.Version, kinds []mcp.Kind, notify func(context.Context, mcp.Kind) error) *listener {
 	l := &listener{server: s, notify: notify, v: v, kinds: kinds, signal: make(chan struct{}, 1)}
 	l.stop = s.source.Watch(func() {
@@ -44,41 +46,84 @@ func (s *Server) newListener(v mcp.Version, kinds []mcp.Kind, notify func(contex
 		default:
 		}
 	})
-	for _, k := range kinds {
-		l.told[k] = s.source.Fingerprint(k, v)
-	}
+	l.ready = l.start()
 	return l
 }
 
-// run tells until ctx or the session ends, or the server closes; true means that
-// the server closes.
-func (l *listener) run(ctx context.Context, ended <-chan struct{}) (closing bool) {
-	defer l.stop()
+// start notes what the client knows from the beginning. With a source whose lists
+// are not complete yet, that is what they are when they become so: ready is closed
+// then, and caughtUp is to be called.
+func (l *listener) start() (ready <-chan struct{}) {
+	if starting, ok := l.server.source.(StartingSource); ok {
+		select {
+		case <-starting.Ready():
+		default:
+			return starting.Ready()
+		}
+	}
+	for _, k := range l.kinds {
+		l.told[k] = l.server.source.Fingerprint(k, l.v)
+	}
+	return nil
+}
+
+// caughtUp notes what the client knows from the time at which the source's lists
+// became complete, but for what it has read since, and looks for later changes.
+func (l *listener) caughtUp() {
+	source := l.server.source.(StartingSource)
+	for _, k := range l.kinds {
+		l.replace(k, 0, source.FirstFingerprint(k, l.v))
+	}
+	select {
+	case l.signal <- struct{}{}:
+	default:
+	}
+}
+
+// run tells until ctx or the session ends, or the server closes.
+func (l *listener) run(ctx context.Context, ended <-chan struct{}) {
+	signal, ready := l.signal, l.ready
+	if ready != nil {
+		signal = nil // there is nothing to tell before
+	}
 	for {
 		select {
-		case <-l.signal:
+		case <-ready:
+			l.caughtUp()
+			signal, ready = l.signal, nil
+			continue
+		case <-signal:
 		case <-l.updates.ready():
-			l.tellUpdates(ctx)
+			l.tellUpdate(ctx)
 			continue
 		case <-ctx.Done():
-			return false
+			return
 		case <-ended:
-			return false
+			return
 		case <-l.server.closing:
-			return true
+			return
 		}
-		l.settle(ctx)
+		l.settle(ctx, ended)
 		if err := l.tell(ctx); err != nil {
-			l.server.opts.Logger.Debug("client not told of a change", "err", err)
-			if ctx.Err() != nil {
-				return false
-			}
+			l.failed(err, l.signal)
+		}
+	}
+}
+
+// failed notes that the client was not told of something. If that was for want of
+// room, again has it told later.
+func (l *listener) failed(err error, again chan struct{}) {
+	l.server.opts.Logger.Debug("client not told of a change", "err", err)
+	if errors.Is(err, context.DeadlineExceeded) {
+		select {
+		case again <- struct{}{}:
+		default:
 		}
 	}
 }
 
 // settle waits until no change has come for a while, within bounds.
-func (l *listener) settle(ctx context.Context) {
+func (l *listener) settle(ctx context.Context, ended <-chan struct{}) {
 	quiet := time.NewTimer(l.server.opts.Settle)
 	defer quiet.Stop()
 	most := time.NewTimer(l.server.opts.SettleMax)
@@ -87,9 +132,15 @@ func (l *listener) settle(ctx context.Context) {
 		select {
 		case <-l.signal:
 			quiet.Reset(l.server.opts.Settle)
+		case <-l.updates.ready(): // which have nothing to wait for
+			l.tellUpdate(ctx)
 		case <-quiet.C:
 			return
 		case <-most.C:
+			return
+		case <-l.server.closing:
+			return
+		case <-ended:
 			return
 		case <-ctx.Done():
 			return
@@ -97,17 +148,29 @@ func (l *listener) settle(ctx context.Context) {
 	}
 }
 
-// tellUpdates sends what is known of watched resources.
-func (l *listener) tellUpdates(ctx context.Context) {
-	for _, params := range l.updates.take() {
-		bounded, cancel := context.WithTimeout(ctx, notifyTime)
-		err := l.updated(bounded, params)
-		cancel()
-		if err != nil {
-			l.server.opts.Logger.Debug("client not told of a resource", "err", err)
-			return
-		}
+// tellUpdate sends what has waited longest of watched resources.
+func (l *listener) tellUpdate(ctx context.Context) {
+	uri, params, ok := l.updates.next()
+	if !ok {
+		return
 	}
+	err := bounded(ctx, func(ctx context.Context) error { return l.updated(ctx, params) })
+	if errors.Is(err, context.DeadlineExceeded) {
+		l.updates.putBack(uri, params)
+	}
+	if err != nil {
+		l.failed(err, l.updates.signal)
+	}
+}
+
+// bounded sends something, unless ctx has ended, within the time there is for it.
+func bounded(ctx context.Context, send func(context.Context) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, notifyTime)
+	defer cancel()
+	return send(ctx)
 }
 
 // tell sends one notification for each kind whose list has changed, kinds that
@@ -115,28 +178,89 @@ func (l *listener) tellUpdates(ctx context.Context) {
 func (l *listener) tell(ctx context.Context) error {
 	sent := ""
 	for _, k := range l.kinds {
-		if !l.learn(k, l.server.source.Fingerprint(k, l.v)) || k.ChangedMethod() == sent {
+		before, now := l.knows(k), l.server.source.Fingerprint(k, l.v)
+		if !l.replace(k, before, now) || k.ChangedMethod() == sent {
 			continue
 		}
 		sent = k.ChangedMethod()
-		bounded, cancel := context.WithTimeout(ctx, notifyTime)
-		err := l.notify(bounded, k)
-		cancel()
-		if err != nil {
+		if err := bounded(ctx, func(ctx context.Context) error { return l.notify(ctx, k) }); err != nil {
+			l.replace(k, now, before)
 			return err
 		}
 	}
 	return nil
 }
 
-// learn notes what the client knows of a list, because it is told or because it
-// has read it, and reports whether that is news.
-func (l *listener) learn(k mcp.Kind, fingerprint uint64) bool {
+// knows returns the fingerprint of what the client knows of a list.
+func (l *listener) knows(k mcp.Kind) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	news := l.told[k] != fingerprint
-	l.told[k] = fingerprint
-	return news
+	return l.told[k]
+}
+
+// replace notes what the client knows of a list, because it is told or because it
+// has read it, unless it has learned something else meanwhile; it reports whether
+// that is news.
+func (l *listener) replace(k mcp.Kind, before, now uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.told[k] != before || before == now {
+		return false
+	}
+	l.told[k] = now
+	return true
+}
+
+// announced returns the kinds among some of which the source declares that it
+// tells of changes.
+func (s *Server) announced(kinds []mcp.Kind) []mcp.Kind {
+	capabilities, _ := jsonrpc.ParseObject(s.source.Info().Capabilities) // unreadable: declares nothing
+	var out []mcp.Kind
+	for _, k := range kinds {
+		declared, _ := jsonrpc.ParseObject(capabilities.Get(k.Capability()))
+		if declared.Get("listChanged").Kind() == 't' {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// listenKey is a subscription's name on a wire that carries several.
+type listenKey struct {
+	session *jsonrpc.Session
+	id      string
+}
+
+// enter waits until a cancelled subscription under the same id has said its last on
+// the same wire, so that what it says is not taken for the new one's. leave is to
+// be called at the end.
+func (s *Server) enter(ctx context.Context, r *Request) (leave func(), err error) {
+	if r.Session == nil {
+		return func() {}, nil
+	}
+	key, done := listenKey{r.Session, r.ID.Key()}, make(chan struct{})
+	for {
+		s.mu.Lock()
+		before := s.listens[key]
+		if before == nil {
+			s.listens[key] = done
+		}
+		s.mu.Unlock()
+		if before == nil {
+			break
+		}
+		select {
+		case <-before:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return func() {
+		s.mu.Lock()
+		delete(s.listens, key)
+		s.mu.Unlock()
+		close(done)
+	}, nil
 }
 
 // listen answers subscriptions/listen: it acknowledges, tells what was asked
@@ -147,18 +271,24 @@ func (s *Server) listen(ctx context.Context, r *Request) (jsontext.Value, error)
 	if err != nil {
 		return nil, err
 	}
+	leave, err := s.enter(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	meta := subscriptionMeta(r.ID)
-	updates := newUpdates(maxUpdates)
-	stop := s.watchAll(ctx, r, &f, updates)
-	defer stop()
+	f.kinds = s.announced(f.kinds)
 	l := s.newListener(r.Caller.Version, f.kinds, func(ctx context.Context, k mcp.Kind) error {
 		return r.Peer.Notify(ctx, k.ChangedMethod(), append(append([]byte(`{"_meta":`), meta...), '}'))
 	})
+	defer l.stop()
+	updates := newUpdates(maxUpdates)
+	stop := s.watchAll(ctx, r, &f, updates)
+	defer stop()
 	ack := append([]byte(`{"_meta":`), meta...)
 	ack = append(ack, `,"notifications":`...)
 	ack = append(f.append(ack), '}')
-	if err := r.Peer.Notify(ctx, mcp.MethodAcknowledged, ack); err != nil {
-		l.stop()
+	if err := bounded(ctx, func(ctx context.Context) error { return r.Peer.Notify(ctx, mcp.MethodAcknowledged, ack) }); err != nil {
 		return nil, err
 	}
 	var ended <-chan struct{}
@@ -173,13 +303,20 @@ func (s *Server) listen(ctx context.Context, r *Request) (jsontext.Value, error)
 		}
 		return r.Peer.Notify(ctx, mcp.MethodUpdated, tagged)
 	}
-	if !l.run(ctx, ended) && (ctx.Err() == nil || errors.Is(context.Cause(ctx), jsonrpc.ErrCanceled)) {
+	l.run(ctx, ended)
+	if errors.Is(context.Cause(ctx), jsonrpc.ErrCanceled) {
 		return nil, jsonrpc.ErrCanceled // the client has ended it, or is gone
 	}
+	return s.closeListen(ctx, r, meta)
+}
+
+// closeListen ends a subscription that its client has not ended: it is told, and
+// gets its answer.
+func (s *Server) closeListen(ctx context.Context, r *Request, meta jsontext.Value) (jsontext.Value, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), notifyTime)
 	defer cancel()
 	gone := append([]byte(`{"requestId":`), r.ID.Raw()...)
-	gone = append(gone, `,"reason":"the server is closing","_meta":`...)
+	gone = append(gone, `,"reason":"the subscription is closed","_meta":`...)
 	gone = append(append(gone, meta...), '}')
 	if err := r.Peer.Notify(ctx, mcp.MethodCanceled, gone); err != nil {
 		return nil, err

@@ -22,6 +22,9 @@ type MemoryOptions struct {
 	// Complete answers completion/complete; nil: the server does not declare
 	// completions.
 	Complete func(ctx context.Context, req *Request) (jsontext.Value, error)
+	// Logging: things of the server send log messages to clients with
+	// Request.Log, and the server declares so.
+	Logging bool
 }
 
 // Memory is a Source that a program fills: its tools, prompts, resources and
@@ -38,6 +41,8 @@ type Memory struct {
 	opts  MemoryOptions
 	info  Info
 	lists [len(mcp.Kinds)]lister
+
+	watchers watchers
 }
 
 // NewMemory returns an empty Memory.
@@ -54,10 +59,7 @@ func NewMemory(opts MemoryOptions) *Memory {
 	name = append(append(name, `,"version":`...), mcp.String(opts.Version)...)
 	m.info = Info{
 		Implementation: append(name, '}'), Instructions: opts.Instructions, Hints: opts.Hints,
-		Capabilities: jsontext.Value(`{"prompts":{"listChanged":true},"resources":{"listChanged":true},"tools":{"listChanged":true}}`),
-	}
-	if opts.Complete != nil {
-		m.info.Capabilities = jsontext.Value(`{"completions":{},"prompts":{"listChanged":true},"resources":{"listChanged":true},"tools":{"listChanged":true}}`)
+		Capabilities: capabilities(opts),
 	}
 	m.lists = [...]lister{
 		mcp.Tools:     newList(m, mcp.Tools, m.Tools, func(t *Tool) *item { return &t.item }),
@@ -66,6 +68,17 @@ func NewMemory(opts MemoryOptions) *Memory {
 		mcp.Templates: newList(m, mcp.Templates, m.Templates, func(t *Template) *item { return &t.item }),
 	}
 	return m
+}
+
+func capabilities(opts MemoryOptions) jsontext.Value {
+	out := []byte{'{'}
+	if opts.Complete != nil {
+		out = append(out, `"completions":{},`...)
+	}
+	if opts.Logging {
+		out = append(out, `"logging":{},`...)
+	}
+	return append(out, `"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true}}`...)
 }
 
 // newItems returns a set of things with definitions. The URIs of resources and
@@ -107,7 +120,7 @@ func (m *Memory) List(_ context.Context, r *Request, kind mcp.Kind, cursor *stri
 	if err != nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.cursor: %v", err)
 	}
-	if at.Kind != kind || at.View != "" || at.Epoch != 0 {
+	if at.Kind != kind || at.View != "" || at.Epoch != 0 || at.Place != 0 || at.Ordinal > at.High {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.cursor: belongs to another list")
 	}
 	return m.lists[kind].behind(r.Caller.Version, at), nil
@@ -132,11 +145,38 @@ func (m *Memory) Do(ctx context.Context, r *Request) (jsonrpc.Object, error) {
 	if err != nil {
 		return obj, jsonrpc.Errorf(jsonrpc.CodeInternal, "%s: the result is %v", r.Method, err)
 	}
-	return obj, nil
+	return complete(r.Method, obj)
+}
+
+// complete puts an empty array where a result must have one and has none, or null:
+// strict clients fail on both.
+func complete(method string, result jsonrpc.Object) (jsonrpc.Object, error) {
+	name := ""
+	switch method {
+	case mcp.MethodToolsCall:
+		name = "content"
+	case mcp.MethodPromptsGet:
+		name = "messages"
+	case mcp.MethodResourcesRead:
+		name = "contents"
+	default:
+		return result, nil
+	}
+	if kind, _ := result.Text("resultType"); kind == "input_required" {
+		return result, nil
+	}
+	if v := result.Get(name); v != nil && v.Kind() != 'n' {
+		return result, nil
+	}
+	return jsonrpc.ParseObject(mcp.Splice(result, mcp.Edit{Name: name, Value: jsontext.Value("[]")}))
 }
 
 func (m *Memory) answer(ctx context.Context, r *Request) (jsontext.Value, error) {
-	name, _ := r.Params.Text(mcp.NameMember(r.Method))
+	member := mcp.NameMember(r.Method)
+	name, ok := r.Params.Text(member)
+	if member != "" && !ok {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.%s must be a string", member)
+	}
 	switch r.Method {
 	case mcp.MethodToolsCall:
 		if t, ok := m.Tools.Get(name); ok {
@@ -167,9 +207,27 @@ func (m *Memory) read(ctx context.Context, r *Request, uri string) (jsontext.Val
 			return e.Value.read(ctx, r, uri, values)
 		}
 	}
-	code := jsonrpc.CodeInvalidParams
-	if !r.Caller.Version.Stateless() {
-		code = mcp.CodeResourceNotFound
+	return nil, unknownResource(r, uri)
+}
+
+// has reports whether there is something to read under a URI.
+func (m *Memory) has(uri string) bool {
+	if _, ok := m.Resources.Get(uri); ok {
+		return true
 	}
-	return nil, jsonrpc.Errorf(code, "unknown resource %q", uri)
+	for _, e := range m.Templates.Snapshot().All() {
+		if e.Value.template.Match(uri) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func unknownResource(r *Request, uri string) error {
+	err := jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown resource %q", uri)
+	if !r.Caller.Version.Stateless() {
+		err.Code = mcp.CodeResourceNotFound
+	}
+	err.Data = append(append([]byte(`{"uri":`), mcp.String(uri)...), '}')
+	return err
 }

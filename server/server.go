@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -32,6 +34,9 @@ type Server struct {
 
 	closing   chan struct{}
 	closeOnce sync.Once
+
+	mu      sync.Mutex // guards the change of a session's state, and listens
+	listens map[listenKey]chan struct{}
 }
 
 // New returns a Server for a source.
@@ -47,7 +52,10 @@ func New(source Source, opts Options) *Server {
 	}
 	params, _ := source.(ParamSource)
 	watch, _ := source.(ResourceWatcher)
-	return &Server{source: source, params: params, watch: watch, opts: opts, name: source.Info().Implementation, closing: make(chan struct{})}
+	return &Server{
+		source: source, params: params, watch: watch, opts: opts, name: source.Info().Implementation,
+		closing: make(chan struct{}), listens: make(map[listenKey]chan struct{}),
+	}
 }
 
 // Close ends all subscriptions in the orderly way: each client is told and its
@@ -107,6 +115,8 @@ func (s *Server) standingAlone(ctx context.Context, r *Request) (jsontext.Value,
 	case r.Caller.Capabilities.Kind() != '{':
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 			"params._meta lacks %q: an object is required, {} if there are none", mcp.MetaCapabilities)
+	case r.Caller.LogLevel != "" && !slices.Contains(logLevels, r.Caller.LogLevel):
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params._meta: %q must be one of %q", mcp.MetaLogLevel, logLevels)
 	}
 	answer := methods[r.Method].stateless
 	if answer == nil {
@@ -119,7 +129,7 @@ func (s *Server) standingAlone(ctx context.Context, r *Request) (jsontext.Value,
 // initialize.
 func (s *Server) inSession(ctx context.Context, r *Request) (jsontext.Value, error) {
 	if r.Method == mcp.MethodInitialize {
-		return s.initialize(r)
+		return s.initialize(ctx, r)
 	}
 	state, ok := r.Session.Value().(*session)
 	if !ok {
@@ -133,7 +143,7 @@ func (s *Server) inSession(ctx context.Context, r *Request) (jsontext.Value, err
 	if answer == nil {
 		return nil, methodNotFound(r.Method)
 	}
-	r.Caller = state.callerNow()
+	r.Caller, r.state = state.callerNow(), state
 	return answer(s, ctx, r)
 }
 
@@ -151,28 +161,34 @@ func (s *Server) list(ctx context.Context, r *Request) (jsontext.Value, error) {
 	if !ok {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.cursor must be a string")
 	}
-	return s.source.List(ctx, r, kind, &text)
+	page, err := s.source.List(ctx, r, kind, &text)
+	if err != nil {
+		return nil, mcp.ErrorFor(r.Caller.Version, jsonrpc.AsError(err))
+	}
+	return page, nil
 }
 
 // listFirst returns a list's first page. What a session has read it need not be
 // told of.
 func (s *Server) listFirst(ctx context.Context, r *Request, kind mcp.Kind) (jsontext.Value, error) {
 	var l *listener
-	if r.Session != nil && !r.Caller.Version.Stateless() {
-		if state, ok := r.Session.Value().(*session); ok {
-			state.mu.Lock()
-			l = state.listener
-			state.mu.Unlock()
-		}
+	if r.state != nil {
+		l = r.state.listener
 	}
 	for tries := 1; ; tries++ {
+		var told uint64
+		if l != nil {
+			told = l.knows(kind)
+		}
 		before := s.source.Fingerprint(kind, r.Caller.Version)
 		page, err := s.source.List(ctx, r, kind, nil)
-		if l == nil || err != nil || tries == 3 {
-			return page, err
-		}
-		if s.source.Fingerprint(kind, r.Caller.Version) == before {
-			l.learn(kind, before)
+		switch {
+		case err != nil:
+			return nil, mcp.ErrorFor(r.Caller.Version, jsonrpc.AsError(err))
+		case l == nil || tries == 3 || ctx.Err() != nil:
+			return page, nil
+		case s.source.Fingerprint(kind, r.Caller.Version) == before:
+			l.replace(kind, told, before)
 			return page, nil
 		}
 		// It has changed meanwhile, for one because the list waited for it.
@@ -192,6 +208,9 @@ func (s *Server) call(ctx context.Context, r *Request) (jsontext.Value, error) {
 
 func (s *Server) do(ctx context.Context, r *Request) (jsontext.Value, error) {
 	result, err := s.source.Do(ctx, r)
+	if missing, ok := errors.AsType[*InputRequired](err); ok {
+		result, err = jsonrpc.ParseObject(missing.result())
+	}
 	if err != nil {
 		return nil, mcp.ErrorFor(r.Caller.Version, jsonrpc.AsError(err))
 	}

@@ -16,13 +16,17 @@ var logLevels = []string{"debug", "info", "notice", "warning", "error", "critica
 
 // session is what a client said of itself in initialize, and since.
 type session struct {
-	updates *updates // of watched resources
+	// listener tells the client of changes. It knows of those since initialize,
+	// and begins to tell when ready is closed. cancel ends it.
+	listener *listener
+	cancel   context.CancelFunc
+	ready    chan struct{}
+	begin    sync.Once // closes ready
 
 	mu     sync.Mutex // guards the fields below
 	caller mcp.Caller
-	// listener tells the client of changed lists; nil: not yet.
-	listener *listener
-	// watched has, by URI as the client spells it, what ends a subscription.
+	// watched has, by URI as the client spells it, what ends a subscription;
+	// a nil function is one that is about to begin.
 	watched map[string]func()
 	ended   bool
 }
@@ -34,20 +38,17 @@ func (s *session) callerNow() mcp.Caller {
 }
 
 // initialize begins a session (2025-11-25, basic/lifecycle).
-func (s *Server) initialize(r *Request) (jsontext.Value, error) {
+func (s *Server) initialize(ctx context.Context, r *Request) (jsontext.Value, error) {
 	asked, ok := r.Params.Text("protocolVersion")
 	if !ok {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.protocolVersion must be a string such as %q", mcp.LatestSession)
 	}
 	caller := mcp.Caller{
 		Version:      mcp.Negotiate(mcp.Version(asked)),
-		Info:         r.Params.Get("clientInfo"),
-		Capabilities: r.Params.Get("capabilities"),
+		Info:         object(r.Params.Get("clientInfo")),
+		Capabilities: object(r.Params.Get("capabilities")),
 	}
-	if old, ok := r.Session.Value().(*session); ok {
-		old.end() // the client begins anew
-	}
-	r.Session.SetValue(&session{caller: caller, updates: newUpdates(maxUpdates), watched: make(map[string]func())})
+	s.begin(ctx, r.Session, caller)
 	info := s.source.Info()
 	out := []byte(`{"protocolVersion":"`)
 	out = append(out, caller.Version...)
@@ -62,6 +63,47 @@ func (s *Server) initialize(r *Request) (jsontext.Value, error) {
 	return append(out, '}'), nil
 }
 
+// object returns a value that is an object, and nil for one that is not: what old
+// clients get wrong about themselves is as good as not said.
+func object(v jsontext.Value) jsontext.Value {
+	if v.Kind() != '{' {
+		return nil
+	}
+	return v
+}
+
+// begin gives a session its state, and ends what was before: a client that sends
+// initialize again begins anew.
+func (s *Server) begin(ctx context.Context, sess *jsonrpc.Session, caller mcp.Caller) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	l := s.newListener(caller.Version, s.announced(mcp.Kinds[:]), func(ctx context.Context, k mcp.Kind) error {
+		return sess.Peer.Notify(ctx, k.ChangedMethod(), nil)
+	})
+	l.updates = newUpdates(maxUpdates)
+	l.updated = func(ctx context.Context, params jsontext.Value) error {
+		return sess.Peer.Notify(ctx, mcp.MethodUpdated, params)
+	}
+	state := &session{listener: l, cancel: cancel, ready: make(chan struct{}), caller: caller, watched: make(map[string]func())}
+	go func() { // ends with the session, the server, or the next initialize
+		select {
+		case <-state.ready:
+			l.run(ctx, sess.Done())
+		case <-ctx.Done():
+		case <-sess.Done():
+		case <-s.closing:
+		}
+		l.stop()
+		state.end()
+	}()
+	s.mu.Lock()
+	old, again := sess.Value().(*session)
+	sess.SetValue(state)
+	s.mu.Unlock()
+	if again {
+		old.end()
+	}
+}
+
 // notification takes what clients tell. Cancellation is the wire's: it has the
 // request.
 func (s *Server) notification(ctx context.Context, r *Request) {
@@ -73,7 +115,7 @@ func (s *Server) notification(ctx context.Context, r *Request) {
 		return
 	}
 	if r.Method == mcp.MethodInitialized {
-		s.tellSession(ctx, r.Session, state)
+		state.tell()
 		return
 	}
 	if source, ok := s.source.(NotificationSource); ok {
@@ -82,31 +124,21 @@ func (s *Server) notification(ctx context.Context, r *Request) {
 	}
 }
 
-// tellSession begins to tell a session's client what it is to be told, if that has
-// not begun.
-func (s *Server) tellSession(ctx context.Context, sess *jsonrpc.Session, state *session) {
-	l := s.newListener(state.callerNow().Version, mcp.Kinds[:], func(ctx context.Context, k mcp.Kind) error {
-		return sess.Peer.Notify(ctx, k.ChangedMethod(), nil)
-	})
-	state.mu.Lock()
-	again := state.listener != nil
-	if !again {
-		state.listener = l
+// tell has the listener begin to tell.
+func (s *session) tell() { s.begin.Do(func() { close(s.ready) }) }
+
+// end stops the listener and all subscriptions.
+func (s *session) end() {
+	s.mu.Lock()
+	stops := s.watched
+	s.watched, s.ended = nil, true
+	s.mu.Unlock()
+	s.cancel()
+	for _, stop := range stops {
+		if stop != nil {
+			stop()
+		}
 	}
-	state.mu.Unlock()
-	if again {
-		l.stop()
-		return
-	}
-	l.updates = state.updates
-	l.updated = func(ctx context.Context, params jsontext.Value) error {
-		return sess.Peer.Notify(ctx, mcp.MethodUpdated, params)
-	}
-	ctx = context.WithoutCancel(ctx)
-	go func() { // ends with the session or the server
-		l.run(ctx, sess.Done())
-		state.end()
-	}()
 }
 
 // setLevel sets the least severity of log messages that the session wants.
@@ -115,11 +147,9 @@ func (s *Server) setLevel(_ context.Context, r *Request) (jsontext.Value, error)
 	if !slices.Contains(logLevels, level) {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.level must be one of %q", logLevels)
 	}
-	if state, ok := r.Session.Value().(*session); ok {
-		state.mu.Lock()
-		state.caller.LogLevel = level
-		state.mu.Unlock()
-	}
+	r.state.mu.Lock()
+	r.state.caller.LogLevel = level
+	r.state.mu.Unlock()
 	if logs, ok := s.source.(LogSource); ok {
 		logs.SetLevel(level)
 	}

@@ -22,7 +22,8 @@ type Source interface {
 	// Do answers tools/call, prompts/get, resources/read and
 	// completion/complete. The result is an indexed object, as read off a wire
 	// or by jsonrpc.ParseObject; the server adds to it what the caller's version
-	// requires.
+	// requires. An *InputRequired for an error has a stateless client send the
+	// request again with more.
 	Do(ctx context.Context, req *Request) (jsonrpc.Object, error)
 
 	// Fingerprint identifies what List returns, over all pages, to a client
@@ -61,6 +62,8 @@ type Request struct {
 	*jsonrpc.Request
 	// Caller is who asks, whichever way its version has of saying so.
 	Caller mcp.Caller
+
+	state *session // nil: the request stands alone
 }
 
 // ResourceWatcher is a Source that tells of changes to what resources hold. The
@@ -84,4 +87,15 @@ type NotificationSource interface {
 	// Told is called with the notifications of one client in order, and keeps
 	// the next one waiting.
 	Told(ctx context.Context, req *Request)
+}
+
+// StartingSource is a Source whose List waits, at first, until its lists are
+// complete. A client that wanted to be told of changes before that knows what was
+// listed then.
+type StartingSource interface {
+	// Ready is closed when the lists are complete.
+	Ready() <-chan struct{}
+	// FirstFingerprint is what Fingerprint was at that moment. It is not called
+	// before.
+	FirstFingerprint(kind mcp.Kind, v mcp.Version) uint64
 }

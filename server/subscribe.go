@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -15,6 +16,8 @@ const (
 	// maxUpdates is how many updates may wait for one client; of more, the
 	// oldest are dropped.
 	maxUpdates = 1024
+	// maxUpdate is how many bytes the params of an update may have that waits.
+	maxUpdate = 64 << 10
 )
 
 // updates are notifications of watched resources on their way to one client. An
@@ -40,33 +43,69 @@ func (u *updates) ready() <-chan struct{} {
 	return u.signal
 }
 
+// add puts an update of a resource behind those that wait. Of one that is too long
+// to wait only the URI is kept.
 func (u *updates) add(uri string, params jsontext.Value) {
+	if len(params) > maxUpdate {
+		params = withURI(nil, uri)
+	}
+	u.put(uri, params, true)
+}
+
+// putBack is add for an update that could not be sent: one that came meanwhile is
+// newer.
+func (u *updates) putBack(uri string, params jsontext.Value) { u.put(uri, params, false) }
+
+func (u *updates) put(uri string, params jsontext.Value, newer bool) {
 	u.mu.Lock()
-	if _, waits := u.by[uri]; !waits {
+	_, waits := u.by[uri]
+	if !waits {
 		if len(u.order) == u.most {
 			delete(u.by, u.order[0])
 			u.order = u.order[1:]
 		}
 		u.order = append(u.order, uri)
 	}
-	u.by[uri] = params
+	if !waits || newer {
+		u.by[uri] = params
+	}
 	u.mu.Unlock()
+	u.wake()
+}
+
+// next takes the update that has waited longest; false if there is none. If there
+// are more, ready says so.
+func (u *updates) next() (uri string, params jsontext.Value, ok bool) {
+	u.mu.Lock()
+	more := len(u.order) > 1
+	if ok = len(u.order) > 0; ok {
+		uri = u.order[0]
+		params = u.by[uri]
+		u.order = u.order[1:]
+		delete(u.by, uri)
+	}
+	u.mu.Unlock()
+	if more {
+		u.wake()
+	}
+	return uri, params, ok
+}
+
+// drop takes back what waits of a resource that is not watched any more.
+func (u *updates) drop(uri string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if _, waits := u.by[uri]; waits {
+		delete(u.by, uri)
+		u.order = slices.DeleteFunc(u.order, func(other string) bool { return other == uri })
+	}
+}
+
+func (u *updates) wake() {
 	select {
 	case u.signal <- struct{}{}:
 	default:
 	}
-}
-
-func (u *updates) take() []jsontext.Value {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	out := make([]jsontext.Value, len(u.order))
-	for i, uri := range u.order {
-		out[i] = u.by[uri]
-	}
-	u.order = nil
-	clear(u.by)
-	return out
 }
 
 // watchAll watches the resources of a filter, all at once since a source may have
@@ -76,7 +115,7 @@ func (s *Server) watchAll(ctx context.Context, r *Request, f *filter, u *updates
 		f.uris = nil
 		return func() {}
 	}
-	stops := make([]func(), len(f.uris))
+	stops, can := make([]func(), len(f.uris)), make([]bool, len(f.uris))
 	var all sync.WaitGroup
 	for i, uri := range f.uris {
 		all.Go(func() { // ends when the source has answered; ctx is the request's
@@ -85,13 +124,13 @@ func (s *Server) watchAll(ctx context.Context, r *Request, f *filter, u *updates
 				s.opts.Logger.Debug("resource not watched", "uri", uri, "err", err)
 				return
 			}
-			stops[i] = stop
+			stops[i], can[i] = stop, true
 		})
 	}
 	all.Wait()
 	var watched []string
 	for i, uri := range f.uris {
-		if stops[i] != nil {
+		if can[i] {
 			watched = append(watched, uri)
 		}
 	}
@@ -135,78 +174,85 @@ func tag(params jsontext.Value, id jsonrpc.ID) (jsontext.Value, error) {
 
 // subscribe answers resources/subscribe (2025-11-25, server/resources).
 func (s *Server) subscribe(ctx context.Context, r *Request) (jsontext.Value, error) {
-	uri, state, err := s.subscription(r)
+	uri, err := s.subscription(r)
 	if err != nil {
 		return nil, err
 	}
-	s.tellSession(ctx, r.Session, state)
-	state.mu.Lock()
-	_, twice := state.watched[uri]
-	full := len(state.watched) >= maxWatched
-	state.mu.Unlock()
-	switch {
-	case twice:
-		return jsontext.Value("{}"), nil
-	case full:
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "this session watches %d resources already", maxWatched)
+	state := r.state
+	if again, err := state.reserve(uri); again || err != nil {
+		return jsontext.Value("{}"), err
 	}
-	stop, err := s.watch.WatchResource(ctx, r, uri, func(params jsontext.Value) { state.updates.add(uri, withURI(params, uri)) })
+	stop, err := s.watch.WatchResource(ctx, r, uri, func(params jsontext.Value) { state.listener.updates.add(uri, withURI(params, uri)) })
+	if !state.keep(uri, stop) && stop != nil {
+		stop()
+	}
 	if err != nil {
 		return nil, mcp.ErrorFor(r.Caller.Version, jsonrpc.AsError(err))
 	}
-	if !state.keep(uri, stop) {
-		stop()
-	}
+	state.tell()
 	return jsontext.Value("{}"), nil
 }
 
 // unsubscribe answers resources/unsubscribe.
 func (s *Server) unsubscribe(_ context.Context, r *Request) (jsontext.Value, error) {
-	uri, state, err := s.subscription(r)
+	uri, err := s.subscription(r)
 	if err != nil {
 		return nil, err
 	}
-	state.mu.Lock()
-	stop := state.watched[uri]
-	delete(state.watched, uri)
-	state.mu.Unlock()
+	r.state.mu.Lock()
+	stop := r.state.watched[uri]
+	delete(r.state.watched, uri)
+	r.state.mu.Unlock()
 	if stop != nil {
 		stop()
 	}
+	r.state.listener.updates.drop(uri)
 	return jsontext.Value("{}"), nil
 }
 
-func (s *Server) subscription(r *Request) (string, *session, error) {
-	state, ok := r.Session.Value().(*session)
-	if !ok || s.watch == nil {
-		return "", nil, methodNotFound(r.Method)
+// subscription returns the URI that a request is about.
+func (s *Server) subscription(r *Request) (string, error) {
+	if s.watch == nil {
+		return "", methodNotFound(r.Method)
 	}
 	uri, ok := r.Params.Text("uri")
 	if !ok {
-		return "", nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.uri must be a string")
+		return "", jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.uri must be a string")
 	}
-	return uri, state, nil
+	return uri, nil
 }
 
-// keep records what ends a subscription; false if the session has ended, or has
-// the subscription already.
+// reserve makes room for a subscription that is about to begin; again says that
+// the session has it already.
+func (s *session) reserve(uri string) (again bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, again := s.watched[uri]; again {
+		return true, nil
+	}
+	switch {
+	case s.ended:
+		return false, jsonrpc.Errorf(jsonrpc.CodeInternal, "this session has ended")
+	case len(s.watched) >= maxWatched:
+		return false, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "this session watches %d resources already", maxWatched)
+	}
+	s.watched[uri] = nil
+	return false, nil
+}
+
+// keep puts what ends a subscription into its reserved place; a nil one gives the
+// place up. It is false if the place is gone: the session has ended, or the client
+// has unsubscribed meanwhile.
 func (s *session) keep(uri string, stop func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, twice := s.watched[uri]; twice || s.ended {
+	if before, ok := s.watched[uri]; !ok || before != nil {
 		return false
+	}
+	if stop == nil {
+		delete(s.watched, uri)
+		return true
 	}
 	s.watched[uri] = stop
 	return true
-}
-
-// end stops all subscriptions.
-func (s *session) end() {
-	s.mu.Lock()
-	stops := s.watched
-	s.watched, s.ended = nil, true
-	s.mu.Unlock()
-	for _, stop := range stops {
-		stop()
-	}
 }

@@ -2,6 +2,7 @@ package stdio
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -166,7 +167,7 @@ func (r *Reader) read(p []byte) int {
 	for range maxEmptyReads {
 		n, err := r.src.Read(p)
 		if err != nil {
-			if err != io.EOF {
+			if !errors.Is(err, io.EOF) {
 				err = fmt.Errorf("read frame: %w", err)
 			}
 			r.err = err
@@ -188,7 +189,7 @@ func (r *Reader) readLongLine() ([]byte, error) {
 	size := r.end - r.start
 	for {
 		r.start, r.end, r.scanned = 0, 0, 0
-		if r.err == io.EOF {
+		if errors.Is(r.err, io.EOF) {
 			r.err = io.ErrUnexpectedEOF
 		}
 		if r.err != nil {
@@ -278,7 +279,7 @@ func (r *Reader) giveUp() error {
 // finish ends the stream: it discards the unfinished line and returns the final
 // error.
 func (r *Reader) finish() error {
-	if r.err == io.EOF {
+	if errors.Is(r.err, io.EOF) {
 		line := trimSpace(r.buf[r.start:r.end])
 		switch classify(line) {
 		case lineBlank:

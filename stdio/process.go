@@ -1,6 +1,7 @@
 package stdio
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -269,8 +270,16 @@ func newOutput(f *os.File) *output { return &output{file: f, ended: make(chan st
 
 func (o *output) Read(p []byte) (int, error) {
 	n, err := o.file.Read(p)
-	if err != nil {
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		o.once.Do(func() { close(o.ended) })
 	}
 	return n, err
 }
+
+// interruptible reports whether interrupt works.
+func (o *output) interruptible() bool { return o.file.SetReadDeadline(time.Time{}) == nil }
+
+// interrupt makes reads fail until resume.
+func (o *output) interrupt() { _ = o.file.SetReadDeadline(time.Unix(1, 0)) } // it is interruptible, or closed
+
+func (o *output) resume() { _ = o.file.SetReadDeadline(time.Time{}) } // likewise

@@ -87,7 +87,9 @@ func (c *Command) Dial(ctx context.Context, opts jsonrpc.ConnOptions) (*Client, 
 	if err != nil {
 		return nil, err
 	}
-	conn := jsonrpc.NewConn(context.WithoutCancel(ctx), childStream(p), withCancel(opts))
+	opts = withCancel(opts)
+	opts.MuteInvalid = true // a server that logs what it is told must not be told of each line that is not a message
+	conn := jsonrpc.NewConn(context.WithoutCancel(ctx), childStream(p), opts)
 	return &Client{Conn: conn, process: p}, nil
 }
 

@@ -92,7 +92,7 @@ func TestServeBothPipesFull(t *testing.T) {
 	w := bufio.NewWriterSize(p.Stdin(), 1<<20)
 	padding := strings.Repeat("p", 1000)
 	for i := range requests {
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%d,"method":"progress","params":{"pad":"%s"}}`+"\n", i, padding)
+		_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%d,"method":"progress","params":{"pad":"%s"}}`+"\n", i, padding) // Flush tells
 	}
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
@@ -454,8 +454,10 @@ func TestServeEnd(t *testing.T) {
 		err           error
 	}{
 		{"nothing", "", "", nil},
-		{"C-038 mark, C-037 CRLF", "\ufeff\r\n{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"echo\",\"params\":{}}\r\n",
-			"{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"result\":{}}\n", nil},
+		{
+			"C-038 mark, C-037 CRLF", "\ufeff\r\n{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"echo\",\"params\":{}}\r\n",
+			"{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"result\":{}}\n", nil,
+		},
 		{"half a line", "{\"jsonrpc\":", "", io.ErrUnexpectedEOF},
 	}
 	for _, test := range tests {

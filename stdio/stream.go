@@ -1,6 +1,7 @@
 package stdio
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -21,6 +22,12 @@ type stream struct {
 	writer *Writer
 	writes chan [][]byte // for pumpWrites; nil: WriteFrames writes itself
 	wrote  chan error
+
+	// direct is read by ReadFrame itself, from a source that Close can interrupt;
+	// nil: pumpReads reads.
+	direct *Reader
+	source *output    // of direct
+	readMu sync.Mutex // held by who reads it
 
 	closeOnce sync.Once
 	closed    chan struct{}
@@ -85,6 +92,9 @@ func (s *stream) pumpWrites() {
 
 // ReadFrame returns the next frame.
 func (s *stream) ReadFrame() ([]byte, error) {
+	if s.direct != nil {
+		return s.readDirect()
+	}
 	select {
 	case r := <-s.frames:
 		if r.err != nil && s.ended != nil {
@@ -94,6 +104,31 @@ func (s *stream) ReadFrame() ([]byte, error) {
 	case <-s.closed:
 		return nil, os.ErrClosed
 	}
+}
+
+func (s *stream) readDirect() ([]byte, error) {
+	s.readMu.Lock()
+	frame, err := s.direct.ReadFrame()
+	s.readMu.Unlock()
+	select {
+	case <-s.closed:
+		return nil, os.ErrClosed
+	default:
+	}
+	if err != nil && s.ended != nil {
+		err = s.ended(err)
+	}
+	return frame, err
+}
+
+// drain reads what comes after Close and throws it away, so that a child that
+// still writes can end. It ends with the source.
+func (s *stream) drain() {
+	s.source.interrupt() // a read that waits
+	s.readMu.Lock()
+	defer s.readMu.Unlock()
+	s.source.resume()
+	_, _ = io.Copy(io.Discard, s.source) // nobody is interested any more
 }
 
 // WriteFrames writes frames. If it fails because the stream was closed, some of them
@@ -120,6 +155,9 @@ func (s *stream) Close() error {
 	s.closeOnce.Do(func() {
 		close(s.closed)
 		s.interrupt()
+		if s.direct != nil {
+			go s.drain() // ends when the child's output does, which the child's end makes sure of
+		}
 	})
 	return nil
 }
@@ -127,16 +165,21 @@ func (s *stream) Close() error {
 // childStream returns the stream over a child's pipes. Closing it stops the child.
 func childStream(p *Process) *stream {
 	opts := &ReaderOptions{MaxFrame: p.command.MaxFrame, Noise: p.command.Noise}
-	closable := runtime.GOOS != "windows" // where closing a pipe does not end a write to it
-	s := newStream(p.stdout, p.stdin, opts, true, closable, p.Stop)
-	s.ended = p.whyEnded
-	return s
+	if runtime.GOOS == "windows" || !p.stdout.interruptible() { // where closing a pipe does not end what is under way
+		s := newStream(p.stdout, p.stdin, opts, true, false, p.Stop)
+		s.ended = p.whyEnded
+		return s
+	}
+	return &stream{
+		direct: NewReader(p.stdout, opts), source: p.stdout, writer: NewWriter(p.stdin),
+		closed: make(chan struct{}), interrupt: p.Stop, ended: p.whyEnded,
+	}
 }
 
 // whyEnded returns why the process's output ended with err. A server may end by
 // closing its output; it is then given a moment to exit.
 func (p *Process) whyEnded(err error) error {
-	if _, ok := err.(*FrameTooLongError); ok {
+	if _, ok := errors.AsType[*FrameTooLongError](err); ok {
 		return err
 	}
 	p.Stop()

@@ -158,7 +158,7 @@ func FuzzWriter(f *testing.F) {
 				if got[i] != strings.TrimRight(want, " \t") {
 					t.Fatalf("read %q, want %q", got[i], want)
 				}
-			} else if bytes.IndexAny(frame, "\r\n") < 0 && got[i] != strings.TrimRight(string(frame), " \t") {
+			} else if !bytes.ContainsAny(frame, "\r\n") && got[i] != strings.TrimRight(string(frame), " \t") {
 				t.Fatalf("read %q, want %q", got[i], frame)
 			}
 		}

@@ -110,6 +110,10 @@ func (g *gateway) signal(t *testing.T, s os.Signal) {
 
 const demoServer = `{"mcpServers": {"text": {"command": "roster", "args": ["demo-server", "paged"], "inheritEnv": true}}}`
 
+const session = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}
+{"jsonrpc":"2.0","id":2,"method":"tools/list"}
+`
+
 // C-052: a signal ends the gateway although it is blocked in reading its standard
 // input, and its servers end before it does.
 func TestSignalEndsIdleStdio(t *testing.T) {
@@ -117,8 +121,9 @@ func TestSignalEndsIdleStdio(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			t.Parallel()
 			g := start(t, demoServer, "--stdio")
-			fmt.Fprintln(g.stdin, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`)
-			fmt.Fprintln(g.stdin, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
+			if _, err := io.WriteString(g.stdin, session); err != nil {
+				t.Fatal(err)
+			}
 			until(t, g.stdout, "text__reverse")
 			children := childrenOf(t, g.cmd.Process.Pid)
 			if len(children) != 1 {

@@ -4,18 +4,23 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/mcp-roster/roster/internal/admin"
+	"github.com/mcp-roster/roster/internal/auth"
 	"github.com/mcp-roster/roster/internal/catalog"
 	"github.com/mcp-roster/roster/internal/config"
 	"github.com/mcp-roster/roster/internal/gateway"
@@ -39,6 +44,9 @@ type Options struct {
 	// Hosts are values of the Host header field that are answered beside those
 	// of loopback; see mcphttp.Guard.
 	Hosts []string
+	// Private keeps other commands from finding this gateway: it will not live
+	// long.
+	Private bool
 	// Version is this program's.
 	Version string
 	// Logger gets everything. nil: nothing.
@@ -48,6 +56,7 @@ type Options struct {
 // App is a gateway that runs.
 type App struct {
 	opts    Options
+	base    context.Context // for what closes: it has Start's values and does not end
 	log     *slog.Logger
 	store   *state.Store
 	catalog *catalog.Catalog
@@ -55,15 +64,16 @@ type App struct {
 	gateway *gateway.Source
 	server  *server.Server
 	status  *admin.Source
-	started chan struct{} // closed by Close, ends the wait for a start
+	id      string // of this process's gateway, see loopHeader
+	opening *time.Timer
 
 	handler *mcphttp.Handler // nil: no port
 	http    *http.Server
 	serving sync.WaitGroup
 	cancel  context.CancelFunc
 
-	mu  sync.Mutex // guards url
-	url string
+	mu       sync.Mutex // guards endpoint
+	endpoint Endpoint
 }
 
 // implementation is how this program names itself, to clients and to servers.
@@ -78,8 +88,12 @@ func Start(ctx context.Context, opts Options) (*App, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	a := &App{opts: opts, log: opts.Logger, started: make(chan struct{})}
-	store, err := state.Open(stateDir(opts.Config, opts.Files), a.log)
+	a := &App{opts: opts, base: context.WithoutCancel(ctx), log: opts.Logger, id: rand.Text()}
+	dir := stateDir(opts.Config, opts.Files)
+	if err := checkLoop(dir); err != nil {
+		return nil, err
+	}
+	store, err := state.Open(dir, a.log)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +129,7 @@ func Start(ctx context.Context, opts Options) (*App, error) {
 	if err := a.servers.Apply(ctx, a.upstreams(info)); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
-	time.AfterFunc(set.StartupWait, a.catalog.Open)
+	a.opening = time.AfterFunc(set.StartupWait, a.catalog.Open) // stopped by Close
 	return a, nil
 }
 
@@ -145,9 +159,7 @@ func (a *App) Ready() <-chan struct{} { return a.catalog.Ready() }
 
 // URL is where clients connect; "" if there is no port.
 func (a *App) URL() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.url
+	return a.Endpoint().URL
 }
 
 // Limits of the HTTP server. There is no limit on writing: streams last.
@@ -158,8 +170,14 @@ const (
 )
 
 // Listen serves MCP at http://address/mcp, with the routes of admin beside it.
-// The error for a port that is taken says what to do.
+// The error for a port that is taken says what to do. With a certificate in the
+// configuration it is HTTPS, and with keys each request for data needs one.
 func (a *App) Listen(ctx context.Context, address string) error {
+	keys := a.keys()
+	security, err := serverTLS(a.opts.Config.Roster)
+	if err != nil {
+		return err
+	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		if errors.Is(err, syscall.EADDRINUSE) {
@@ -167,26 +185,30 @@ func (a *App) Listen(ctx context.Context, address string) error {
 		}
 		return fmt.Errorf("cannot listen: %w", err)
 	}
-	a.handler = mcphttp.NewHandler(a.server, mcphttp.HandlerOptions{AllowedHosts: a.opts.Hosts, Logger: a.log})
-	mux := http.NewServeMux()
-	mux.Handle("/mcp", a.handler)
-	routes := http.NewServeMux()
-	a.status.Register(routes)
-	mux.Handle("/", a.handler.Guard().Wrap(routes))
+	endpoint := Endpoint{URL: "http://" + l.Addr().String() + "/mcp", PID: os.Getpid()}
+	if security != nil {
+		endpoint.URL = "https" + strings.TrimPrefix(endpoint.URL, "http")
+		endpoint.Cert = security.Certificates[0].Certificate[0]
+		l = tls.NewListener(l, security)
+	}
+	if keys != nil {
+		endpoint.Key = auth.NewKey()
+		keys = append(keys, auth.Key{Name: localPrincipal, Hash: auth.HashKey(endpoint.Key)})
+	}
 	a.http = &http.Server{
-		Handler: mux, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		Handler: a.routes(keys), TLSConfig: security, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		ErrorLog:    slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 	}
 	a.mu.Lock()
-	a.url = "http://" + l.Addr().String() + "/mcp"
+	a.endpoint = endpoint
 	a.mu.Unlock()
 	a.serving.Go(func() { // ends with Close
 		if err := a.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			a.log.Error("HTTP server ended", "err", err)
 		}
 	})
-	a.announce()
+	a.announce(ctx)
 	a.log.Info("listening", "url", a.URL())
 	return nil
 }
@@ -202,11 +224,14 @@ const closeTime = 2 * time.Second
 // Close takes everything down: clients are told, servers are stopped, and what
 // must last is written.
 func (a *App) Close() error {
+	if a.opening != nil {
+		a.opening.Stop()
+	}
 	a.withdraw()
 	a.server.Close()
 	var errs []error
 	if a.http != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(context.TODO()), closeTime)
+		ctx, cancel := context.WithTimeout(a.base, closeTime)
 		errs = append(errs, a.handler.Close(ctx))
 		if err := a.http.Shutdown(ctx); err != nil {
 			errs = append(errs, a.http.Close())

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -35,6 +36,7 @@ func (a *App) upstreams(info jsontext.Value) []*upstream.Server {
 func (a *App) upstream(s config.Server, info jsontext.Value) *upstream.Server {
 	log := a.log.With("server", s.Name)
 	key := s.Key()
+	odd := oddities{logger: log}
 	return upstream.New(upstream.Options{
 		Name: s.Name, Dial: a.dial(s), HTTP: s.Transport != config.Stdio, Info: info,
 		Capabilities:   jsontext.Value(capabilities),
@@ -44,10 +46,41 @@ func (a *App) upstream(s config.Server, info jsontext.Value) *upstream.Server {
 		Logger:    log,
 		Hooks: upstream.Hooks{
 			Notification: func(m *jsonrpc.Message) { a.gateway.Notification(s.Name, m) },
-			Lists: func(l upstream.Lists) { a.listed(s.Name, key, l) },
+			Lists: func(l upstream.Lists) {
+				odd.log(l)
+				a.listed(s.Name, key, l)
+			},
 			State: func(st upstream.Status) { a.stateChanged(log, st) },
 		},
 	})
+}
+
+// oddities logs what is odd about the lists of one server, each as long as it
+// lasts once. The hook for lists calls it, and never twice at a time.
+type oddities struct {
+	logger *slog.Logger
+	said   map[string]bool
+}
+
+func (o *oddities) log(l upstream.Lists) {
+	now := make(map[string]bool)
+	var fresh []string
+	for _, listed := range l.Kinds {
+		if listed.List == nil {
+			continue
+		}
+		for _, w := range listed.List.Warnings {
+			if !o.said[w] && !now[w] {
+				fresh = append(fresh, w)
+			}
+			now[w] = true
+		}
+	}
+	o.said = now
+	const most = 10 // of one list, lest a server fill the log
+	for _, w := range fresh[:min(len(fresh), most)] {
+		o.logger.Warn("the server's list is odd", "what", w)
+	}
 }
 
 // remembered is what an earlier process learned of a server.
@@ -112,6 +145,14 @@ func firstErr(st upstream.Status) error {
 	return nil
 }
 
+// wire keeps a nil connection from becoming a wire that is not nil.
+func wire(conn *mcphttp.Conn, err error) (client.Wire, error) {
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
+}
+
 // dial returns how a server is reached.
 func (a *App) dial(s config.Server) client.Dial {
 	log := a.log.With("server", s.Name)
@@ -120,16 +161,26 @@ func (a *App) dial(s config.Server) client.Dial {
 		for _, h := range s.Headers {
 			header.Set(h.Name, h.Value)
 		}
+		header.Set(loopHeader, a.id)
 		return func(ctx context.Context, in client.Incoming) (client.Wire, error) {
-			return mcphttp.Dial(ctx, s.URL, mcphttp.DialOptions{
-				Header: header, Notification: in.Notification, Handler: in.Handler, Route: in.Route, Gap: in.Gap, Logger: log,
-			})
+			roots, err := rootCAs(s.CAFile)
+			if err != nil {
+				return nil, err
+			}
+			opts := mcphttp.DialOptions{
+				Header: header, RootCAs: roots, Notification: in.Notification, Handler: in.Handler, Route: in.Route, Gap: in.Gap, Logger: log,
+			}
+			if s.Transport == config.SSE {
+				return wire(mcphttp.DialSSE(ctx, s.URL, opts))
+			}
+			return wire(mcphttp.Dial(ctx, s.URL, opts))
 		}
 	}
 	env := make([]string, len(s.Env))
 	for i, e := range s.Env {
 		env[i] = e.Name + "=" + e.Value
 	}
+	env = append(env, inside(a.store.Dir()))
 	cmd := &stdio.Command{
 		Name: s.Command, Args: s.Args, Dir: s.Dir, Env: env, InheritEnv: s.InheritEnv,
 		Noise: func(line []byte) {

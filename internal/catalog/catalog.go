@@ -101,6 +101,7 @@ type Catalog struct {
 	blocks []*block // in order of place
 	byName map[string]*block
 	opened chan struct{}
+	first  [len(mcp.Kinds)][2]uint64 // fingerprints when opened was closed; read behind that
 
 	views [len(mcp.Kinds)]atomic.Pointer[view]
 	// exposed finds entries by exposed name. It gets what is new before the

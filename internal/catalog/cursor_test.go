@@ -26,7 +26,7 @@ func TestAllItemsAtAnyPageSize(t *testing.T) {
 
 // C-002: walks of an unchanged catalog are the same, byte for byte, also while
 // servers list again what they listed before, and after a restart.
-func TestWalksOfAnUnchangedCatalog(t *testing.T) {
+func TestSeeds5_01_WalksOfAnUnchangedCatalog(t *testing.T) {
 	dir := t.TempDir()
 	var options []catalog.ServerOptions
 	lists := make(map[string]catalog.Lists)
@@ -81,7 +81,7 @@ func TestWalksOfAnUnchangedCatalog(t *testing.T) {
 // C-010: cursors that are damaged, of another kind, of another order, or of a
 // catalog whose order was never saved, are refused and never taken for the first
 // page.
-func TestForeignCursors(t *testing.T) {
+func TestSeeds5_05_ForeignCursors(t *testing.T) {
 	dir := t.TempDir()
 	store := openStore(t, dir)
 	small := mcp.PageLimits{Items: 1}
@@ -172,7 +172,7 @@ func FuzzCursor(f *testing.F) {
 }
 
 // A walk goes on behind an item, a server or a whole block that is gone.
-func TestWalkOverGaps(t *testing.T) {
+func TestSeeds5_03_WalkOverGaps(t *testing.T) {
 	dir := t.TempDir()
 	store := openStore(t, dir)
 	opts := catalog.Options{Store: store, Page: mcp.PageLimits{Items: 2}}
@@ -225,5 +225,21 @@ func TestPagesInAnyOrder(t *testing.T) {
 	_, _, page1 := page(t, c, mcp.Tools, mcp.Latest, nil)
 	if got := fmt.Sprintf("%s\n%s\n%s\n", page1, page2, page3); got != string(raw) {
 		t.Errorf("got\n%swant\n%s", got, raw)
+	}
+}
+
+// A walk that began before an item went and came back does not return it again,
+// nor what is newer than the walk, though later walks have the same pages.
+func TestReturnerDuringAWalk(t *testing.T) {
+	c := open(servers("a"), catalog.Options{Page: mcp.PageLimits{Items: 1}})
+	c.Replace("a", toolsNamed("1", "2", "3"))
+	_, cursor, _ := page(t, c, mcp.Tools, mcp.Latest, nil)
+	_, cursor, _ = page(t, c, mcp.Tools, mcp.Latest, cursor) // behind 2
+	c.Replace("a", toolsNamed("2", "3"))
+	c.Replace("a", toolsNamed("1", "2", "3"))
+	wantNames(t, c, mcp.Tools, "a__2", "a__3", "a__1")
+	items, cursor, _ := page(t, c, mcp.Tools, mcp.Latest, cursor)
+	if got := keyOf(t, mcp.Tools, items[0]); got != "a__3" || cursor != nil {
+		t.Errorf("behind 2 comes %s, and more: %v", got, cursor != nil)
 	}
 }

@@ -149,8 +149,8 @@ func TestDuplicateAndMissingNames(t *testing.T) {
 	if len(r.LeftOut[mcp.Tools]) != 5 || strings.Count(log.String(), "level=WARN") != 5 {
 		t.Errorf("left out: %+v\nlog: %s", r.LeftOut[mcp.Tools], log.String())
 	}
-	c.Replace("s", catalog.Lists{mcp.Tools: listOf(append(items, tool("z", ""))...)})
-	if n := strings.Count(log.String(), "level=WARN"); n != 5 {
+	c.Replace("s", catalog.Lists{mcp.Tools: listOf(append(items, jsontext.Value(`{"name":"z"}`))...)})
+	if n := strings.Count(log.String(), "level=WARN"); n != 6 {
 		t.Errorf("what was said before is said again: %d lines", n)
 	}
 }
@@ -242,6 +242,28 @@ func TestNamesKeepTheirOwners(t *testing.T) {
 		if !legal(4).MatchString(name) {
 			t.Errorf("name %q", name)
 		}
+	}
+}
+
+// After a restart the names of a server are its own, before another that comes
+// earlier in the configuration is given any: those of items that are gone, and
+// those of the items that it lists.
+func TestNamesKeepTheirOwnersBeforeOthersAreGivenAny(t *testing.T) {
+	dir := t.TempDir()
+	store := openStore(t, dir)
+	c := open([]catalog.ServerOptions{prefixed("a", "a_"), prefixed("b", "")}, catalog.Options{Store: store})
+	c.Replace("a", toolsNamed("gone", "here"))
+	c.Replace("b", toolsNamed("gone", "here"))
+	c.Replace("b", toolsNamed("here"))
+	closeStore(t, store)
+
+	c = open([]catalog.ServerOptions{prefixed("a", ""), prefixed("b", "")}, catalog.Options{Store: openStore(t, dir)})
+	if gone, here := exposed(c, mcp.Tools, "a", "gone"), exposed(c, mcp.Tools, "a", "here"); gone == "gone" || here == "here" {
+		t.Errorf("a has the names %q and %q of b", gone, here)
+	}
+	c.Replace("b", toolsNamed("gone", "here"))
+	if gone, here := exposed(c, mcp.Tools, "b", "gone"), exposed(c, mcp.Tools, "b", "here"); gone != "gone" || here != "here" {
+		t.Errorf("b has %q and %q", gone, here)
 	}
 }
 

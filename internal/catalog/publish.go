@@ -112,6 +112,9 @@ func (c *Catalog) publishLocked() (changed bool) {
 		c.saveLocked(b)
 	}
 	if p.opens {
+		for _, k := range mcp.Kinds {
+			c.first[k] = c.views[k].Load().sums
+		}
 		close(c.opened)
 	}
 	return changed

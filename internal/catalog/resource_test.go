@@ -189,14 +189,14 @@ func TestHeaderAnnotations(t *testing.T) {
 
 // The catalog keeps nothing of the bytes that it was given.
 func TestItemsAreCopied(t *testing.T) {
-	c := open(servers("a"), catalog.Options{})
+	c := open([]catalog.ServerOptions{prefixed("a", "")}, catalog.Options{})
 	buffer := append(tool("x", "before"), tool("y", "before")...)
 	half := len(buffer) / 2
 	c.Replace("a", catalog.Lists{mcp.Tools: listOf(buffer[:half], buffer[half:])})
 	for i := range buffer {
 		buffer[i] = '!'
 	}
-	wantNames(t, c, mcp.Tools, "a__x", "a__y")
+	wantNames(t, c, mcp.Tools, "x", "y")
 	if !c.Replace("a", catalog.Lists{mcp.Tools: listOf(tool("x", "after"), tool("y", "before"))}) {
 		t.Error("a changed item is no change")
 	}

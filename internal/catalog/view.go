@@ -112,3 +112,9 @@ func sum(s *registry.Snapshot[*Entry]) (sums [forms]uint64) {
 func (c *Catalog) Fingerprint(kind mcp.Kind, v mcp.Version) uint64 {
 	return c.views[kind].Load().sums[formOf(v)]
 }
+
+// FirstFingerprint is what Fingerprint was when Ready was closed. It must not be
+// called before.
+func (c *Catalog) FirstFingerprint(kind mcp.Kind, v mcp.Version) uint64 {
+	return c.first[kind][formOf(v)]
+}

@@ -111,13 +111,13 @@ func (p *program) call(ctx context.Context, name string, pairs []pair, given []b
 func (p *program) printToolResult(result jsonrpc.Object) error {
 	failed := string(result.Get("isError")) == "true"
 	if p.json() {
-		fmt.Fprintln(p.Stdout, indent(result.Raw))
+		writeln(p.out, indent(result.Raw))
 	}
 	blocks, err := jsonrpc.Elements(orEmpty(result.Get("content")))
 	if err != nil {
 		return fmt.Errorf("the tool answered with content that is no array: %w", err)
 	}
-	w := p.Stdout
+	w := io.Writer(p.out)
 	if failed {
 		w = p.Stderr
 	}
@@ -126,7 +126,7 @@ func (p *program) printToolResult(result jsonrpc.Object) error {
 			p.printContent(w, block)
 		}
 		if structured := result.Get("structuredContent"); structured != nil && len(blocks) == 0 {
-			fmt.Fprintln(w, indent(structured))
+			writeln(w, indent(structured))
 		}
 	}
 	if failed {
@@ -147,7 +147,7 @@ func orEmpty(array []byte) []byte {
 func (p *program) printContent(w io.Writer, raw []byte) {
 	block, err := jsonrpc.ParseObject(raw)
 	if err != nil {
-		fmt.Fprintf(w, "(content that is no object: %v)\n", err)
+		writef(w, "(content that is no object: %v)\n", err)
 		return
 	}
 	kind, _ := block.Text("type")
@@ -158,7 +158,7 @@ func (p *program) printContent(w io.Writer, raw []byte) {
 		printLine(w, printable(w, text))
 	case "resource_link":
 		uri, _ := block.Text("uri")
-		fmt.Fprintf(w, "(link to %s)\n", clean(uri))
+		writef(w, "(link to %s)\n", clean(uri))
 	case "resource":
 		res, err := jsonrpc.ParseObject(block.Get("resource"))
 		if err != nil {
@@ -169,9 +169,9 @@ func (p *program) printContent(w io.Writer, raw []byte) {
 			return
 		}
 		uri, _ := res.Text("uri")
-		fmt.Fprintf(w, "(binary resource %s; --output json has it)\n", clean(uri))
+		writef(w, "(binary resource %s; --output json has it)\n", clean(uri))
 	default:
 		data, _ := block.Text("data")
-		fmt.Fprintf(w, "(%s %s, %d bytes in base64; --output json has it)\n", clean(kind), clean(mime), len(data))
+		writef(w, "(%s %s, %d bytes in base64; --output json has it)\n", clean(kind), clean(mime), len(data))
 	}
 }

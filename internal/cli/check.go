@@ -69,7 +69,7 @@ func (p *program) check() error {
 		err = p.printJSON(result)
 	} else {
 		p.report(conf.problems)
-		fmt.Fprintf(p.Stdout, "%s, %s, %s\n", plural(len(result.Servers), "server"), plural(errorCount, "error"),
+		writef(p.out, "%s, %s, %s\n", plural(len(result.Servers), "server"), plural(errorCount, "error"),
 			plural(len(conf.problems)-errorCount, "warning"))
 	}
 	if err == nil && !result.OK {

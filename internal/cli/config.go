@@ -61,7 +61,7 @@ func (p *program) load() (*configuration, error) {
 // report prints problems, each on its own line with its place in front.
 func (p *program) report(problems []config.Problem) {
 	for _, problem := range problems {
-		fmt.Fprintln(p.Stderr, problem.String())
+		writeln(p.Stderr, problem.String())
 	}
 }
 

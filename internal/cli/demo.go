@@ -56,7 +56,7 @@ func (p *program) demoServerCommand() *cobra.Command {
 }
 
 func (p *program) demo(ctx context.Context, o demoOptions) (err error) {
-	if err := checkListen(o.listen, false); err != nil {
+	if err := checkListen(o.listen, false, false); err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", "roster-demo-")
@@ -115,7 +115,7 @@ func (p *program) startDemo(ctx context.Context, dir, listen string) (*gateway, 
 		err = a.Listen(ctx, "127.0.0.1:0")
 	}
 	if err == nil {
-		g.url = a.URL()
+		g.own()
 		err = g.connect(ctx)
 	}
 	if err != nil {
@@ -126,12 +126,12 @@ func (p *program) startDemo(ctx context.Context, dir, listen string) (*gateway, 
 
 // titlef prints a heading of the show.
 func (s *show) titlef(format string, args ...any) {
-	fmt.Fprintf(s.prog.Stdout, "\n%s\n\n", s.prog.paint(s.prog.Stdout, bold, fmt.Sprintf(format, args...)))
+	writef(s.prog.out, "\n%s\n\n", s.prog.paint(s.prog.out, bold, fmt.Sprintf(format, args...)))
 }
 
 // linef prints an indented line of the show.
 func (s *show) linef(format string, args ...any) {
-	fmt.Fprintf(s.prog.Stdout, "  %s\n", strings.TrimRight(fmt.Sprintf(format, args...), " \n"))
+	writef(s.prog.out, "  %s\n", strings.TrimRight(fmt.Sprintf(format, args...), " \n"))
 }
 
 // seconds is a duration for people.

@@ -18,11 +18,8 @@ import (
 	"github.com/mcp-roster/roster/mcphttp"
 )
 
-// Waits for answers of a gateway.
-const (
-	livezTime = time.Second
-	adminTime = 10 * time.Second
-)
+// adminTime is how long a gateway may take to say how it is.
+const adminTime = 10 * time.Second
 
 // gateway is what a command asks: a gateway that runs, or the one that the
 // command has started for itself.
@@ -58,13 +55,16 @@ func (p *program) open(ctx context.Context) (*gateway, error) {
 func (p *program) find(ctx context.Context) (string, *configuration, error) {
 	if p.url != "" {
 		target, err := endpointURL(p.url)
+		key, _ := p.LookupEnv(keyVariable)
+		p.access = access{key: key}
 		return target, nil, err
 	}
 	conf, err := p.load()
 	if err != nil {
 		return "", nil, err
 	}
-	if e, ok := app.FindEndpoint(conf.Config, conf.files); ok && alive(ctx, e.URL, livezTime) {
+	if e, ok := app.FindEndpoint(conf.Config, conf.files); ok && e.Alive(ctx) {
+		p.access = accessTo(e)
 		return e.URL, conf, nil
 	}
 	return "", conf, nil
@@ -82,13 +82,6 @@ func endpointURL(typed string) (string, error) {
 	return u.String(), nil
 }
 
-// alive reports whether a gateway answers at a URL.
-func alive(ctx context.Context, endpoint string, within time.Duration) bool {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	return get(ctx, endpoint, "livez", nil) == nil
-}
-
 // start starts the servers of the configuration for this command.
 func (g *gateway) start(ctx context.Context, conf *configuration) error {
 	g.prog.report(conf.problems)
@@ -98,7 +91,8 @@ func (g *gateway) start(ctx context.Context, conf *configuration) error {
 		return err
 	}
 	g.app, err = app.Start(context.WithoutCancel(ctx), app.Options{
-		Config: conf.Config, Problems: conf.problems, Files: conf.files, Version: version(), Logger: log,
+		Config: conf.Config, Problems: conf.problems, Files: conf.files, Private: true,
+		Version: version(), Logger: log,
 	})
 	if err != nil {
 		return err
@@ -106,7 +100,7 @@ func (g *gateway) start(ctx context.Context, conf *configuration) error {
 	if err := g.app.Listen(ctx, "127.0.0.1:0"); err != nil {
 		return errors.Join(err, g.app.Close())
 	}
-	g.url = g.app.URL()
+	g.own()
 	return nil
 }
 
@@ -152,11 +146,18 @@ func (g *gateway) connect(ctx context.Context) error {
 		HTTP: true, Info: fmt.Appendf(nil, `{"name":"roster-cli","version":%q}`, version()),
 		Dial: func(ctx context.Context, in client.Incoming) (client.Wire, error) {
 			return mcphttp.Dial(ctx, g.url, mcphttp.DialOptions{
+				Header: g.prog.access.header(), Transport: g.prog.access.transport,
 				Notification: in.Notification, Handler: in.Handler, Route: in.Route, Gap: in.Gap,
 			})
 		},
 	})
 	return err
+}
+
+// own makes the gateway that was started the one to ask.
+func (g *gateway) own() {
+	e := g.app.Endpoint()
+	g.url, g.prog.access = e.URL, accessTo(e)
 }
 
 // close ends the connection and what was started for it.
@@ -186,7 +187,7 @@ func (p *program) with(ctx context.Context, command func(g *gateway) error) erro
 
 // get asks a route beside a gateway's endpoint. v gets the JSON; nil: the
 // answer does not matter.
-func get(ctx context.Context, endpoint, route string, v any) error {
+func (p *program) get(ctx context.Context, endpoint, route string, v any) error {
 	base, err := url.Parse(endpoint)
 	if err != nil {
 		return err
@@ -202,7 +203,9 @@ func get(ctx context.Context, endpoint, route string, v any) error {
 	if err != nil {
 		return err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	req.Header = p.access.header()
+	asker := http.Client{Transport: p.access.transport}
+	resp, err := asker.Do(req)
 	if err != nil {
 		return err
 	}
@@ -231,12 +234,12 @@ func (e *routeError) Error() string {
 // gateway that can tell.
 func (g *gateway) complain(ctx context.Context) {
 	var st admin.Status
-	if get(ctx, g.url, "status", &st) != nil {
+	if g.prog.get(ctx, g.url, "status", &st) != nil {
 		return
 	}
 	for _, s := range st.Servers {
 		if reported := g.app != nil && s.State == "disabled"; s.Error != "" && !reported {
-			fmt.Fprintf(g.prog.Stderr, "roster: server %q is %s: %s\n", s.Name, s.State, clean(s.Error))
+			writef(g.prog.Stderr, "roster: server %q is %s: %s\n", s.Name, s.State, clean(s.Error))
 		}
 	}
 }

@@ -56,7 +56,7 @@ func (p *program) inspect(ctx context.Context, name string) error {
 		}
 		for i, it := range found {
 			if i > 0 {
-				fmt.Fprintln(p.Stdout)
+				writeln(p.out)
 			}
 			p.printField("kind", singular(it.Kind))
 			p.printField("name", it.Name)
@@ -64,21 +64,21 @@ func (p *program) inspect(ctx context.Context, name string) error {
 				p.printField("server", it.Server)
 				p.printField("own name", it.Own)
 			}
-			fmt.Fprintln(p.Stdout, indent(it.Definition))
+			writeln(p.out, indent(it.Definition))
 		}
 		return nil
 	})
 }
 
 func (p *program) printField(name, value string) {
-	if isTerminal(p.Stdout) {
+	if isTerminal(p.out) {
 		name += strings.Repeat(" ", max(0, 9-len(name)))
 	}
 	sep := "\t"
-	if isTerminal(p.Stdout) {
+	if isTerminal(p.out) {
 		sep = " "
 	}
-	fmt.Fprintln(p.Stdout, p.paint(p.Stdout, dim, name)+sep+clean(value))
+	writeln(p.out, p.paint(p.out, dim, name)+sep+clean(value))
 }
 
 // lookUp returns all items that are listed under a name, and all names there are.
@@ -96,7 +96,7 @@ func (g *gateway) lookUp(ctx context.Context, name string) (found []inspected, n
 		}
 	}
 	var owners admin.Items
-	if len(found) > 0 && get(ctx, g.url, "items?name="+url.QueryEscape(name), &owners) == nil {
+	if len(found) > 0 && g.prog.get(ctx, g.url, "items?name="+url.QueryEscape(name), &owners) == nil {
 		for i := range found {
 			for _, o := range owners.Items {
 				if o.Kind == found[i].Kind && o.Name == name {

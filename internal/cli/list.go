@@ -97,7 +97,7 @@ func (g *gateway) list(ctx context.Context, kind mcp.Kind) error {
 		}
 		t.rows = append(t.rows, row)
 	}
-	g.prog.print(g.prog.Stdout, t)
+	g.prog.printTable(g.prog.out, t)
 	return nil
 }
 
@@ -136,7 +136,7 @@ func (g *gateway) listServers(ctx context.Context) error {
 		return err
 	}
 	var st admin.Status
-	if err := get(ctx, g.url, "status", &st); err != nil {
+	if err := g.prog.get(ctx, g.url, "status", &st); err != nil {
 		return err
 	}
 	if g.prog.json() {

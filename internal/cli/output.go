@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"strings"
 	"unicode"
@@ -18,15 +17,15 @@ type table struct {
 	style func(column int, cell string) style
 }
 
-// print prints a table on a terminal, else lines of fields with tabs between.
-func (p *program) print(w io.Writer, t table) {
+// printTable prints a table on a terminal, else lines of fields with tabs between.
+func (p *program) printTable(w io.Writer, t table) {
 	if !isTerminal(w) {
 		for _, row := range t.rows {
 			cells := make([]string, len(row))
 			for i, cell := range row {
 				cells[i] = clean(cell)
 			}
-			fmt.Fprintln(w, strings.Join(cells, "\t"))
+			writeln(w, strings.Join(cells, "\t"))
 		}
 		return
 	}
@@ -61,18 +60,18 @@ func (p *program) printRow(w io.Writer, row []string, widths []int, styleOf func
 			break
 		}
 	}
-	fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+	writeln(w, strings.TrimRight(b.String(), " "))
 }
 
 // clean makes a text of somebody else into one that fits on a line and moves
 // nothing on a terminal.
 func clean(s string) string {
-	return strings.Map(func(r rune) rune {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
 		}
 		return r
-	}, strings.ToValidUTF8(strings.TrimSpace(s), "\uFFFD"))
+	}, strings.ToValidUTF8(s, "\uFFFD")))
 }
 
 // printable is a text of somebody else as it may go to w: as it is, but that a
@@ -105,12 +104,12 @@ func printLine(w io.Writer, text string) {
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	fmt.Fprint(w, text)
+	write(w, text)
 }
 
 // printJSON prints a value of ours.
 func (p *program) printJSON(v any) error {
-	enc := json.NewEncoder(p.Stdout)
+	enc := json.NewEncoder(p.out)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
@@ -128,7 +127,7 @@ func (p *program) printArray(items []item) error {
 		b.Write(oneLine(it.raw))
 	}
 	b.WriteString("\n]\n")
-	_, err := p.Stdout.Write(b.Bytes())
+	_, err := p.out.Write(b.Bytes())
 	return err
 }
 

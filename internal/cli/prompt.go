@@ -48,7 +48,7 @@ func (p *program) prompt(ctx context.Context, name string, pairs []pair) error {
 			return err
 		}
 		if p.json() {
-			fmt.Fprintln(p.Stdout, indent(result.Raw))
+			writeln(p.out, indent(result.Raw))
 			return nil
 		}
 		messages, err := jsonrpc.Elements(orEmpty(result.Get("messages")))
@@ -61,8 +61,8 @@ func (p *program) prompt(ctx context.Context, name string, pairs []pair) error {
 				return fmt.Errorf("message %d: %w", i+1, err)
 			}
 			role, _ := m.Text("role")
-			fmt.Fprintln(p.Stdout, p.paint(p.Stdout, bold, clean(role)+":"))
-			p.printContent(p.Stdout, m.Get("content"))
+			writeln(p.out, p.paint(p.out, bold, clean(role)+":"))
+			p.printContent(p.out, m.Get("content"))
 		}
 		return nil
 	})

@@ -37,7 +37,7 @@ func (p *program) read(ctx context.Context, uri string) error {
 			return err
 		}
 		if p.json() {
-			fmt.Fprintln(p.Stdout, indent(result.Raw))
+			writeln(p.out, indent(result.Raw))
 			return nil
 		}
 		contents, err := jsonrpc.Elements(orEmpty(result.Get("contents")))
@@ -60,22 +60,22 @@ func (p *program) printContents(raw []byte) error {
 		return fmt.Errorf("contents: %w", err)
 	}
 	if text, ok := c.Text("text"); ok {
-		if isTerminal(p.Stdout) {
-			printLine(p.Stdout, printable(p.Stdout, text))
+		if isTerminal(p.out) {
+			printLine(p.out, printable(p.out, text))
 			return nil
 		}
-		_, err := fmt.Fprint(p.Stdout, text)
-		return err
+		write(p.out, text)
+		return nil
 	}
 	blob, _ := c.Text("blob")
 	data, err := base64.StdEncoding.DecodeString(blob)
 	if err != nil {
 		return fmt.Errorf("contents: %w", err)
 	}
-	if isTerminal(p.Stdout) {
+	if isTerminal(p.out) {
 		mime, _ := c.Text("mimeType")
 		return fmt.Errorf("the resource is binary (%d bytes of %q): send it to a file, as in roster read URI > FILE", len(data), mime)
 	}
-	_, err = p.Stdout.Write(data)
+	_, err = p.out.Write(data)
 	return err
 }

@@ -43,9 +43,12 @@ type Process struct {
 // Run runs the command of a command line and returns the exit code. The command
 // ends early, and in order, when ctx does.
 func Run(ctx context.Context, p Process) int {
-	prog := &program{Process: p}
+	prog := &program{Process: p, out: &sink{w: p.Stdout}}
 	root := prog.root()
 	err := root.ExecuteContext(ctx)
+	if err == nil && prog.out.err != nil {
+		err = fmt.Errorf("write the result: %w", prog.out.err)
+	}
 	if err == nil {
 		return ExitOK
 	}
@@ -55,7 +58,7 @@ func Run(ctx context.Context, p Process) int {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	fmt.Fprintln(p.Stderr, "roster: "+explain(err))
+	writeln(p.Stderr, "roster: "+explain(err))
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return ExitUsage
 	}
@@ -65,8 +68,10 @@ func Run(ctx context.Context, p Process) int {
 // program is one run of a command.
 type program struct {
 	Process
+	out      *sink // Stdout, for results
 	configs  []string
 	url      string
+	access   access // of the gateway that is asked
 	output   string
 	logLevel string
 }
@@ -86,6 +91,9 @@ func usagef(format string, args ...any) error {
 
 // explain returns an error in words for whoever typed the command.
 func explain(err error) string {
+	if e, ok := errors.AsType[client.HTTPError](err); ok && e.HTTPStatus() == 401 {
+		return "the gateway wants to know who is calling: set " + keyVariable + " to a key of that gateway"
+	}
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return e.Message
 	}

@@ -24,7 +24,7 @@ type show struct {
 
 // play shows everything once.
 func (s *show) play(ctx context.Context) error {
-	fmt.Fprintf(s.prog.Stdout, "Four servers that are hard to list, behind one endpoint:\n\n")
+	writef(s.prog.out, "Four servers that are hard to list, behind one endpoint:\n\n")
 	for _, d := range demo.Servers() {
 		s.linef("%-10s %s", d.Name, d.About)
 	}
@@ -35,7 +35,7 @@ func (s *show) play(ctx context.Context) error {
 	}
 	s.titlef("The endpoint, while this runs")
 	s.linef("%s", s.url)
-	fmt.Fprintln(s.prog.Stdout)
+	writeln(s.prog.out)
 	s.linef("claude mcp add --transport http roster %s", s.url)
 	s.linef("roster list --url %s", s.url)
 	s.linef("roster status --url %s", s.url)
@@ -53,7 +53,7 @@ func (s *show) list(ctx context.Context) error {
 	for _, t := range s.tools {
 		s.linef("%-22s %s", t.name, t.about())
 	}
-	fmt.Fprintln(s.prog.Stdout)
+	writeln(s.prog.out)
 	s.linef("The first list waited %s for the slow server, since it never saw it before.", seconds(time.Since(start)))
 	s.linef("From the second start on it is served at once, from what was seen last.")
 	return nil
@@ -119,7 +119,7 @@ func (s *show) compare(ctx context.Context) error {
 		if fingerprint(first) != fingerprint(second) {
 			return errors.New("the two lists differ, which must not be")
 		}
-		fmt.Fprintln(s.prog.Stdout)
+		writeln(s.prog.out)
 		s.linef("The two lists are identical, byte for byte.")
 		return nil
 	}
@@ -216,15 +216,15 @@ func (s *show) difference(ctx context.Context) error {
 	has := func(items []item, name string) bool {
 		return slices.ContainsFunc(items, func(it item) bool { return it.name == name })
 	}
-	w, now := s.prog.Stdout, time.Now().Format(time.TimeOnly)
+	w, now := s.prog.out, time.Now().Format(time.TimeOnly)
 	for _, t := range s.tools {
 		if !has(tools, t.name) {
-			fmt.Fprintf(w, "  %s  %s\n", now, s.prog.paint(w, red, "- "+t.name))
+			writef(w, "  %s  %s\n", now, s.prog.paint(w, red, "- "+t.name))
 		}
 	}
 	for _, t := range tools {
 		if !has(s.tools, t.name) {
-			fmt.Fprintf(w, "  %s  %s\n", now, s.prog.paint(w, green, "+ "+t.name))
+			writef(w, "  %s  %s\n", now, s.prog.paint(w, green, "+ "+t.name))
 		}
 	}
 	s.tools = tools

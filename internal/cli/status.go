@@ -43,23 +43,23 @@ func (p *program) status(ctx context.Context) error {
 		return errors.New("no gateway of this configuration is running: start one with 'roster serve', or name one with --url")
 	}
 	var st admin.Status
-	if err := get(ctx, target, "status", &st); err != nil {
+	if err := p.get(ctx, target, "status", &st); err != nil {
 		return err
 	}
 	if p.json() {
 		return p.printJSON(st)
 	}
 	color := map[admin.Health]style{admin.Healthy: green, admin.Starting: yellow, admin.Degraded: yellow}[st.Health]
-	fmt.Fprintf(p.Stdout, "roster %s is %s at %s, up %v\n", st.Version, p.paint(p.Stdout, color, string(st.Health)), target, age(st.Since))
-	fmt.Fprintf(p.Stdout, "%s, %s, %s, %s from %s\n", plural(st.Items.Tools, "tool"), plural(st.Items.Prompts, "prompt"),
+	writef(p.out, "roster %s is %s at %s, up %v\n", st.Version, p.paint(p.out, color, string(st.Health)), target, age(st.Since))
+	writef(p.out, "%s, %s, %s, %s from %s\n", plural(st.Items.Tools, "tool"), plural(st.Items.Prompts, "prompt"),
 		plural(st.Items.Resources, "resource"), plural(st.Items.Templates, "template"), plural(len(st.Servers), "server"))
 	if len(st.Waiting) > 0 {
-		fmt.Fprintf(p.Stdout, "waiting for %s\n", strings.Join(st.Waiting, ", "))
+		writef(p.out, "waiting for %s\n", strings.Join(st.Waiting, ", "))
 	}
-	fmt.Fprintln(p.Stdout)
+	writeln(p.out)
 	p.printServers(st.Servers)
 	if notes := statusNotes(st); len(notes) > 0 {
-		fmt.Fprintf(p.Stdout, "\n%s\n", strings.Join(notes, "\n"))
+		writef(p.out, "\n%s\n", strings.Join(notes, "\n"))
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func (p *program) printServers(servers []admin.Server) {
 			s.Protocol, failure,
 		})
 	}
-	p.print(p.Stdout, t)
+	p.printTable(p.out, t)
 }
 
 // statusNotes are the lines below the table: all that is not as somebody who

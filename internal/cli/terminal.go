@@ -14,6 +14,9 @@ import (
 
 // isTerminal reports whether a stream is a terminal.
 func isTerminal(stream any) bool {
+	if s, ok := stream.(*sink); ok {
+		stream = s.w
+	}
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
@@ -21,6 +24,9 @@ func isTerminal(stream any) bool {
 // width returns how many characters a line of a terminal has.
 func width(w io.Writer) int {
 	const otherwise = 100
+	if s, ok := w.(*sink); ok {
+		w = s.w
+	}
 	if f, ok := w.(*os.File); ok {
 		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
 			return n
@@ -76,7 +82,7 @@ func (p *program) progress(ctx context.Context, what func() string) (stop func()
 			select {
 			case <-ctx.Done():
 				if drawn {
-					fmt.Fprint(p.Stderr, "\r\x1b[K")
+					write(p.Stderr, "\r\x1b[K")
 				}
 				return
 			case <-tick.C:
@@ -84,7 +90,7 @@ func (p *program) progress(ctx context.Context, what func() string) (stop func()
 			if waited := time.Since(start); waited > patience {
 				drawn = true
 				text := shorten(clean(what()), width(p.Stderr)-12)
-				fmt.Fprintf(p.Stderr, "\r\x1b[K%s %s", text, p.paint(p.Stderr, dim, fmt.Sprintf("(%.1f s)", waited.Seconds())))
+				writef(p.Stderr, "\r\x1b[K%s %s", text, p.paint(p.Stderr, dim, fmt.Sprintf("(%.1f s)", waited.Seconds())))
 			}
 		}
 	})

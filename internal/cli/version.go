@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -28,11 +27,11 @@ func (p *program) versionCommand() *cobra.Command {
 			if p.json() {
 				return p.printJSON(v)
 			}
-			fmt.Fprintf(p.Stdout, "roster %s (%s, %s)\nMCP", v.Version, v.Go, v.System)
+			writef(p.out, "roster %s (%s, %s)\nMCP", v.Version, v.Go, v.System)
 			for _, protocol := range v.Protocols {
-				fmt.Fprintf(p.Stdout, " %s", protocol)
+				writef(p.out, " %s", protocol)
 			}
-			fmt.Fprintln(p.Stdout)
+			writeln(p.out)
 			return nil
 		},
 	}

@@ -95,7 +95,7 @@ func (s *shuffled) shuffle() []*server.Tool {
 func (s *shuffled) order(jsonrpc.Object) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return fmt.Sprintf("%d lists, the last: %s", s.lists, strings.Join(s.last, " ")), nil
+	return fmt.Sprintf("list no. %d: %s", s.lists, strings.Join(s.last, " ")), nil
 }
 
 func (s *shuffled) reshuffle(jsonrpc.Object) (string, error) {

@@ -57,6 +57,9 @@ func isURLMode(params jsonrpc.Object) bool {
 }
 
 func canAnswerSomething(c mcp.Caller) bool {
+	if string(c.Capabilities) == "{}" {
+		return false
+	}
 	caps, err := jsonrpc.ParseObject(c.Capabilities)
 	if err != nil {
 		return false

@@ -114,6 +114,14 @@ func (s *Source) Fingerprint(kind mcp.Kind, v mcp.Version) uint64 {
 	return s.catalog.Fingerprint(kind, v)
 }
 
+// Ready is closed when the first lists are there; see server.StartingSource.
+func (s *Source) Ready() <-chan struct{} { return s.catalog.Ready() }
+
+// FirstFingerprint identifies a list as it was then; see server.StartingSource.
+func (s *Source) FirstFingerprint(kind mcp.Kind, v mcp.Version) uint64 {
+	return s.catalog.FirstFingerprint(kind, v)
+}
+
 // Watch tells of changes of the catalog; see server.Source.
 func (s *Source) Watch(signal func()) (stop func()) { return s.catalog.Watch(signal) }
 

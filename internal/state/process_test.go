@@ -159,19 +159,20 @@ func TestSecondProcess(t *testing.T) {
 // their command twice.
 func TestProcessesInARow(t *testing.T) {
 	dir := t.TempDir()
-	first, _ := start(t, dir)
-	for epoch := 1; epoch <= 5; epoch++ {
-		second, writable := start(t, dir)
-		if writable != "false" {
-			t.Fatalf("two processes write: %q", writable)
+	for epoch := range uint64(5) {
+		first, writable1 := start(t, dir)
+		second, writable2 := start(t, dir)
+		if writable1 != "true" || writable2 != "false" {
+			t.Fatalf("the first process is told %q, the second %q", writable1, writable2)
 		}
-		second.tell(fmt.Sprint("save ", epoch))
+		second.tell(fmt.Sprint("save ", epoch+1))
 		first.end()
-		first = second
-	}
-	first.end()
-	if s := open(t, dir, nil); !s.Writable() || s.Index().Epoch != 5 {
-		t.Errorf("writable %v, epoch %d", s.Writable(), s.Index().Epoch)
+		second.end()
+		s := open(t, dir, nil)
+		if got := s.Index().Epoch; !s.Writable() || got != epoch+1 {
+			t.Errorf("writable %v, epoch %d, want %d", s.Writable(), got, epoch+1)
+		}
+		closeStore(t, s)
 	}
 }
 

@@ -132,6 +132,9 @@ func (s *Server) connected(ctx context.Context) (*connection, error) {
 
 func (s *Server) unavailable() error {
 	st := s.Status()
+	if st.State == Ready || st.State == Degraded { // the status does not say so yet
+		st.State, st.LastErr = Down, errLost
+	}
 	return &UnavailableError{Server: st.Name, State: st.State, LastErr: st.LastErr, NextTry: st.NextTry}
 }
 

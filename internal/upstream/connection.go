@@ -25,6 +25,7 @@ const (
 var (
 	errDisabled = errors.New("switched off by the operator")
 	errClosed   = errors.New("the connection was closed by the server")
+	errLost     = errors.New("the connection was lost a moment ago")
 )
 
 // kindSet is a set of kinds, one bit each.

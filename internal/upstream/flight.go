@@ -146,9 +146,8 @@ type ghost struct {
 }
 
 func (fs *flights) add(f *flight) {
-	meta := f.Params.Get("_meta")
-	if obj, err := jsonrpc.ParseObject(meta); err == nil {
-		f.caller = obj.Get(mcp.MetaProgressToken)
+	if meta, err := f.Params.Meta(); err == nil {
+		f.caller = meta.Get(mcp.MetaProgressToken)
 	}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
