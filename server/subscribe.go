@@ -115,7 +115,7 @@ func (s *Server) watchAll(ctx context.Context, r *Request, f *filter, u *updates
 		f.uris = nil
 		return func() {}
 	}
-	stops := make([]func(), len(f.uris))
+	stops, can := make([]func(), len(f.uris)), make([]bool, len(f.uris))
 	var all sync.WaitGroup
 	for i, uri := range f.uris {
 		all.Go(func() { // ends when the source has answered; ctx is the request's
@@ -124,16 +124,13 @@ func (s *Server) watchAll(ctx context.Context, r *Request, f *filter, u *updates
 				s.opts.Logger.Debug("resource not watched", "uri", uri, "err", err)
 				return
 			}
-			if stop == nil {
-				stop = func() {}
-			}
-			stops[i] = stop
+			stops[i], can[i] = stop, true
 		})
 	}
 	all.Wait()
 	var watched []string
 	for i, uri := range f.uris {
-		if stops[i] != nil {
+		if can[i] {
 			watched = append(watched, uri)
 		}
 	}

@@ -183,7 +183,14 @@ func (b *backend) listen(ctx context.Context, r *jsonrpc.Request) (jsontext.Valu
 	if err := r.Peer.Notify(ctx, mcp.MethodAcknowledged, jsontext.Value(ack)); err != nil {
 		return nil, err
 	}
-	<-ctx.Done()
+	var gone <-chan struct{}
+	if r.Session != nil {
+		gone = r.Session.Done()
+	}
+	select {
+	case <-ctx.Done():
+	case <-gone:
+	}
 	return nil, jsonrpc.ErrCanceled
 }
 

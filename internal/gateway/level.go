@@ -35,6 +35,9 @@ func (l *level) ask(c *mcp.Caller) (changed bool) {
 	if asked == "" || !slices.Contains(logLevels, asked) {
 		return false
 	}
+	if slices.Index(logLevels, asked) > slices.Index(logLevels, defaultLevel) {
+		asked = defaultLevel // which those want who did not say
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.name != "" && slices.Index(logLevels, asked) >= slices.Index(logLevels, l.name) {

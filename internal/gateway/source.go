@@ -290,6 +290,11 @@ func (s *Source) forward(ctx context.Context, name string, r *server.Request, ed
 	if s.level.ask(&caller) {
 		s.tellLevel()
 	}
+	if r.Caller.LogLevel != "" {
+		if err := srv.Leveled(ctx); err != nil {
+			return jsonrpc.Object{}, err
+		}
+	}
 	result, err := s.exchange(ctx, srv, r, upstream.Request{
 		Method: r.Method, Params: r.Params, Edits: edits, Caller: caller, Header: header,
 	})

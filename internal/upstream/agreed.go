@@ -16,15 +16,16 @@ var ErrNotWatched = errors.New("the server does not tell changes of this resourc
 // agreed is what a connection's server has said to our wishes to be told of
 // resources.
 type agreed struct {
-	mu   sync.Mutex       // guards the fields below
-	by   map[string]error // by URI; nil: it tells
-	all  error            // if not nil, for every URI
-	news chan struct{}    // closed when the fields change; nil: nobody waits
+	mu    sync.Mutex       // guards the fields below
+	by    map[string]error // by URI; nil: it tells
+	all   error            // if not nil, for every URI
+	level string           // the log level that it was last asked for
+	news  chan struct{}    // closed when the fields change; nil: nobody waits
 }
 
 // begin forgets what another connection's server has said.
 func (a *agreed) begin() {
-	a.change(func() { a.by, a.all = make(map[string]error), nil })
+	a.change(func() { a.by, a.all, a.level = make(map[string]error), nil, "" })
 }
 
 func (a *agreed) settle(uri string, err error) { a.change(func() { a.by[uri] = err }) }
@@ -65,29 +66,59 @@ func (a *agreed) look(uri string) (known bool, err error, news <-chan struct{}) 
 	if err, known := a.by[uri]; known {
 		return true, err, nil
 	}
+	return false, nil, a.newsLocked()
+}
+
+func (a *agreed) newsLocked() <-chan struct{} {
 	if a.news == nil {
 		a.news = make(chan struct{})
 	}
-	return false, nil, a.news
+	return a.news
+}
+
+func (a *agreed) lookLevel(name string) (known bool, err error, news <-chan struct{}) { //nolint:revive // the error is a value here
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.level == name {
+		return true, nil, nil
+	}
+	return false, nil, a.newsLocked()
 }
 
 // Watching waits until the server has answered to Subscribe for a resource, and
 // returns its error if it refused. Without an answer in 5 s, and while there is
 // no connection, it returns nil: what was asked for holds for when there is.
 func (s *Server) Watching(ctx context.Context, uri string) error {
+	return s.await(ctx, func() (bool, error, <-chan struct{}) { return s.agreed.look(uri) })
+}
+
+// Leveled waits in the same way until a server with sessions has been asked for
+// the log level that SetLevel was given last.
+func (s *Server) Leveled(ctx context.Context) error {
+	_, name := s.wishes()
+	if c := s.conn.Load(); name == "" || c == nil || c.client.Server().Version.Stateless() {
+		return nil
+	}
+	return s.await(ctx, func() (bool, error, <-chan struct{}) { return s.agreed.lookLevel(name) })
+}
+
+func (s *Server) await(ctx context.Context, look func() (known bool, err error, news <-chan struct{})) error { //nolint:revive // as above
+	known, err, news := look()
+	if known {
+		return err
+	}
 	timer := time.NewTimer(agreeTime)
 	defer timer.Stop()
 	for s.conn.Load() != nil {
-		known, err, news := s.agreed.look(uri)
-		if known {
-			return err
-		}
 		select {
 		case <-news:
 		case <-timer.C:
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		}
+		if known, err, news = look(); known {
+			return err
 		}
 	}
 	return nil

@@ -29,18 +29,17 @@ func (s *Server) Call(ctx context.Context, req Request) (jsonrpc.Object, error) 
 		return jsonrpc.Object{}, err
 	}
 	defer func() { <-s.slots }()
-	s.flights.add(f)
+	if haunted := s.flights.add(f); haunted && !s.opts.HTTP {
+		go s.lay(context.WithoutCancel(ctx), c, f) // ends with the answer, with the connection, or after ghostTime
+	}
 	result, err := s.exchange(ctx, c, f)
 	answer, _ := errors.AsType[*jsonrpc.Error](err)
 	s.flights.remove(f, err == nil || answer != nil)
-	if ctx.Err() != nil && !s.opts.HTTP {
-		go s.lay(context.WithoutCancel(ctx), c, f) // ends with the answer, with the connection, or after ghostTime
-	}
 	return result, s.explain(ctx, req.Method, err)
 }
 
-// lay lets the ghost of a request go as soon as the server has answered something
-// that was sent after the request was cancelled.
+// lay lets the ghosts of earlier requests go as soon as the server has answered
+// something that was sent after they were cancelled.
 func (s *Server) lay(ctx context.Context, c *connection, f *flight) {
 	ctx, cancel := context.WithTimeout(ctx, ghostTime)
 	defer cancel()

@@ -170,6 +170,7 @@ func (s *Server) ask(ctx context.Context, c *connection) {
 		if wanted != "" && wanted != level {
 			level = wanted
 			_ = s.tell(ctx, c, mcp.MethodSetLevel, "level", wanted)
+			s.agreed.change(func() { s.agreed.level = wanted })
 		}
 		for uri := range asked {
 			if !slices.Contains(uris, uri) {

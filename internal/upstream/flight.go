@@ -145,7 +145,8 @@ type ghost struct {
 	until  time.Time
 }
 
-func (fs *flights) add(f *flight) {
+// add takes in a request, and reports whether there is a ghost of another client.
+func (fs *flights) add(f *flight) (haunted bool) {
 	if meta, err := f.Params.Meta(); err == nil {
 		f.caller = meta.Get(mcp.MetaProgressToken)
 	}
@@ -157,6 +158,7 @@ func (fs *flights) add(f *flight) {
 		fs.byToken = make(map[int64]*flight)
 	}
 	fs.byToken[f.token] = f
+	return fs.hauntedLocked(f)
 }
 
 // remove takes a request out that has ended, and leaves a ghost of one that was
@@ -174,11 +176,11 @@ func (fs *flights) remove(f *flight, answered bool) {
 	}
 }
 
-// lay forgets the ghost of a request.
+// lay forgets the ghosts of the requests before one.
 func (fs *flights) lay(f *flight) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	fs.ghosts = slices.DeleteFunc(fs.ghosts, func(g ghost) bool { return g.token == f.token })
+	fs.ghosts = slices.DeleteFunc(fs.ghosts, func(g ghost) bool { return g.token < f.token })
 }
 
 // exorcise forgets the ghosts: the process that might talk about them is gone.
@@ -211,16 +213,25 @@ func (fs *flights) only() *flight {
 	for _, f := range fs.byToken {
 		one = f
 	}
+	if fs.hauntedLocked(one) {
+		return nil
+	}
+	return one
+}
+
+// hauntedLocked reports whether what the server says may be about another client's
+// request than this.
+func (fs *flights) hauntedLocked(f *flight) bool {
 	now := time.Now()
 	for len(fs.ghosts) > 0 && !now.Before(fs.ghosts[0].until) {
 		fs.ghosts = fs.ghosts[1:]
 	}
 	for _, g := range fs.ghosts {
-		if g.client == nil || g.client != one.Client {
-			return nil
+		if g.client == nil || g.client != f.Client {
+			return true
 		}
 	}
-	return one
+	return false
 }
 
 // hear takes a notification that came on the connection and not on a request's
