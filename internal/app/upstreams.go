@@ -45,7 +45,7 @@ func (a *App) upstream(s config.Server, info jsontext.Value) *upstream.Server {
 		Known:     upstream.Known{Server: a.remembered(s.Name, key)},
 		Logger:    log,
 		Hooks: upstream.Hooks{
-			Notification: func(m *jsonrpc.Message) { a.gateway.Notification(s.Name, m) },
+			Notification: func(m *jsonrpc.Message) { a.gateway.Notification(a.base, s.Name, m) },
 			Lists: func(l upstream.Lists) {
 				odd.log(l)
 				a.listed(s.Name, key, l)

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -81,7 +82,7 @@ func TestCancelWithQuestionOpen(t *testing.T) {
 			call.Go(func() { _, _ = p.send(ctx, mcp.MethodToolsCall, `{"name":"form"}`) })
 			receive(t, "the question", asked)
 			cancel()
-			if err := receive(t, "it is taken back", taken); err != jsonrpc.ErrCanceled { //nolint:errorlint // the very one
+			if err := receive(t, "it is taken back", taken); !errors.Is(err, jsonrpc.ErrCanceled) {
 				t.Errorf("it ended with %v", err)
 			}
 			call.Wait()

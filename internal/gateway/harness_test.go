@@ -102,7 +102,7 @@ func startGateway(t *testing.T, all ...behind) *front {
 		opts.Name, opts.Dial, opts.HTTP = b.name, b.dial, b.http
 		opts.Capabilities = jsontext.Value(`{"elicitation":{"form":{},"url":{}},"sampling":{}}`)
 		opts.Hooks = upstream.Hooks{
-			Notification: func(m *jsonrpc.Message) { f.source.Notification(b.name, m) },
+			Notification: func(m *jsonrpc.Message) { f.source.Notification(context.WithoutCancel(t.Context()), b.name, m) },
 			Lists: func(l upstream.Lists) {
 				var lists catalog.Lists
 				for k, listed := range l.Kinds {

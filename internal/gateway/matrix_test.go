@@ -86,7 +86,7 @@ func runCancel(t *testing.T, p *party, b *backend) string {
 	receive(t, "the call is with the server", b.started)
 	cancel()
 	call.Wait()
-	receive(t, "the server hears of it", b.ended)
+	_ = receive(t, "the server hears of it", b.ended)
 	b.note("cancelled")
 	return works
 }

@@ -289,5 +289,5 @@ func TestDisconnect(t *testing.T) {
 	receive(t, "the call", b.started)
 	cancel()
 	wait.Wait()
-	receive(t, "its end", b.ended)
+	_ = receive(t, "its end", b.ended)
 }

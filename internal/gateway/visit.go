@@ -75,14 +75,14 @@ func (v *visits) take(key visit) *jsonrpc.Session {
 }
 
 // complete tells the client whose visit is done. It does not block.
-func (v *visits) complete(server string, params jsonrpc.Object) {
+func (v *visits) complete(ctx context.Context, server string, params jsonrpc.Object) {
 	id, _ := params.Text("elicitationId")
 	session := v.take(visit{server, id})
 	if session == nil {
 		return
 	}
 	v.tasks.Go(func() { // ends within notifyTime; there is one for each visit
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(context.TODO()), notifyTime)
+		ctx, cancel := context.WithTimeout(ctx, notifyTime)
 		defer cancel()
 		_ = session.Peer.Notify(ctx, mcp.MethodElicitComplete, params.Raw) // a client that is gone does not wait for it
 	})

@@ -146,8 +146,9 @@ func (w *watches) of(server, uri string) []*watcher {
 }
 
 // Notification takes what a server says on its own: a resource has changed, or the
-// visit of a URL is complete. It does not block.
-func (s *Source) Notification(server string, m *jsonrpc.Message) {
+// visit of a URL is complete. It does not block; what it starts has ctx, which is not
+// to end with it.
+func (s *Source) Notification(ctx context.Context, server string, m *jsonrpc.Message) {
 	switch m.Method {
 	case mcp.MethodUpdated:
 		uri, _ := m.Params.Text("uri")
@@ -155,6 +156,6 @@ func (s *Source) Notification(server string, m *jsonrpc.Message) {
 			w.updated(m.Params.Raw)
 		}
 	case mcp.MethodElicitComplete:
-		s.visits.complete(server, m.Params)
+		s.visits.complete(ctx, server, m.Params)
 	}
 }

@@ -57,16 +57,16 @@ func (a *agreed) change(f func()) {
 	}
 }
 
-func (a *agreed) look(uri string) (known bool, err error, news <-chan struct{}) { //nolint:revive // the error is a value here
+func (a *agreed) look(uri string) (known bool, news <-chan struct{}, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.all != nil {
-		return true, a.all, nil
+		return true, nil, a.all
 	}
 	if err, known := a.by[uri]; known {
-		return true, err, nil
+		return true, nil, err
 	}
-	return false, nil, a.newsLocked()
+	return false, a.newsLocked(), nil
 }
 
 func (a *agreed) newsLocked() <-chan struct{} {
@@ -76,20 +76,20 @@ func (a *agreed) newsLocked() <-chan struct{} {
 	return a.news
 }
 
-func (a *agreed) lookLevel(name string) (known bool, err error, news <-chan struct{}) { //nolint:revive // the error is a value here
+func (a *agreed) lookLevel(name string) (known bool, news <-chan struct{}, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.level == name {
 		return true, nil, nil
 	}
-	return false, nil, a.newsLocked()
+	return false, a.newsLocked(), nil
 }
 
 // Watching waits until the server has answered to Subscribe for a resource, and
 // returns its error if it refused. Without an answer in 5 s, and while there is
 // no connection, it returns nil: what was asked for holds for when there is.
 func (s *Server) Watching(ctx context.Context, uri string) error {
-	return s.await(ctx, func() (bool, error, <-chan struct{}) { return s.agreed.look(uri) })
+	return s.await(ctx, func() (bool, <-chan struct{}, error) { return s.agreed.look(uri) })
 }
 
 // Leveled waits in the same way until a server with sessions has been asked for
@@ -99,11 +99,11 @@ func (s *Server) Leveled(ctx context.Context) error {
 	if c := s.conn.Load(); name == "" || c == nil || c.client.Server().Version.Stateless() {
 		return nil
 	}
-	return s.await(ctx, func() (bool, error, <-chan struct{}) { return s.agreed.lookLevel(name) })
+	return s.await(ctx, func() (bool, <-chan struct{}, error) { return s.agreed.lookLevel(name) })
 }
 
-func (s *Server) await(ctx context.Context, look func() (known bool, err error, news <-chan struct{})) error { //nolint:revive // as above
-	known, err, news := look()
+func (s *Server) await(ctx context.Context, look func() (known bool, news <-chan struct{}, err error)) error {
+	known, news, err := look()
 	if known {
 		return err
 	}
@@ -117,7 +117,7 @@ func (s *Server) await(ctx context.Context, look func() (known bool, err error, 
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		if known, err, news = look(); known {
+		if known, news, err = look(); known {
 			return err
 		}
 	}
