@@ -5,11 +5,13 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mcp-roster/roster/internal/admin"
@@ -200,4 +202,56 @@ func files(t testing.TB, dir string) string {
 		t.Fatalf("%d bytes in %s: %v", out.Len(), dir, err)
 	}
 	return out.String()
+}
+
+// TestHostile_Definitions has a server whose tools refer to schemas elsewhere and
+// have odd names: they are listed as they are, and nothing is fetched (C-163).
+func TestHostile_Definitions(t *testing.T) {
+	var fetched atomic.Int64
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { fetched.Add(1) }))
+	defer elsewhere.Close()
+	schema := `{"type":"object","$schema":"` + elsewhere.URL + `/s","properties":{"a":{"$ref":"` + elsewhere.URL + `/x"},"b":{"$ref":"file:///etc/passwd"}}}`
+	b := answering(`{"name":"far","inputSchema":` + schema + `}`)
+	for _, name := range []string{"../../etc", "a\u0000b", "<script>", "a\nInjected: 1", "x__y", strings.Repeat("n", 5000), "\u202eevil"} {
+		b.Add(mcp.Tools, `{"name":`+string(mcp.String(name))+`,"inputSchema":{"type":"object"}}`)
+	}
+	g := newGateway(t, "", remote("s", b.OnHTTP(t).URL))
+	g.ready()
+	valid := regexp.MustCompile(`^[a-zA-Z0-9_-]{1,50}$`)
+	for _, c := range []*mcptest.Caller{g.http(mcp.Latest), g.pipes(mcp.V20250618)} {
+		items := list(t, c, mcp.Tools)
+		if len(items) != 8 || !strings.Contains(items[0], schema) {
+			t.Errorf("%d tools, the first is %s", len(items), items[0])
+		}
+		for _, item := range items {
+			tool, err := jsonrpc.ParseObject([]byte(item))
+			name, _ := tool.Text("name")
+			if err != nil || !valid.MatchString(name) {
+				t.Fatalf("%q is listed: %v", name, err)
+			}
+			if got := callTool(t, c, name); !strings.Contains(got, "done") {
+				t.Errorf("%s: %s", name, got)
+			}
+		}
+	}
+	if n := fetched.Load(); n != 0 {
+		t.Errorf("%d requests were made for schemas", n)
+	}
+}
+
+// TestHostile_Command has commands that a shell would run: none is (C-155).
+func TestHostile_Command(t *testing.T) {
+	dir := t.TempDir()
+	g := newGateway(t, "",
+		entry{"shell", `{"command":"echo; touch PWNED","args":["$(touch PWNED2)","; touch PWNED3","*"],"cwd":` + string(mcp.String(dir)) + `}`},
+		entry{"args", `{"command":` + string(mcp.String(os.Args[0])) + `,"args":["$(touch PWNED2)","; touch PWNED3","*"],"env":{"` + loudVariable + `":"1"},"cwd":` + string(mcp.String(dir)) + `}`})
+	g.until("the server is tried", func(admin.Status) bool {
+		return g.server("shell").State == upstream.Down && g.server("args").State == upstream.Ready
+	})
+	if s := g.server("shell"); !strings.Contains(s.Error, "not found") {
+		t.Errorf("the error is %q", s.Error)
+	}
+	if found, err := os.ReadDir(dir); err != nil || len(found) > 0 {
+		t.Errorf("%v in the working directory, %v", found, err)
+	}
 }

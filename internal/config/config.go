@@ -39,6 +39,10 @@
 //	connectTimeout  also connectionTimeout, init_timeout, ready_timeout
 //	scope           shared (default) or client
 //
+// A variable in env may be any, LD_PRELOAD, NODE_OPTIONS and the like among them:
+// whoever writes the file may run any command anyway. Read no file that others
+// can write.
+//
 // A duration is a string with a unit as Go writes it ("30s", "1m30s"), or a
 // number of milliseconds, whatever the field. Zero means the default; the
 // longest is 24 hours. A size is a number of bytes or a string such as "8MiB".
