@@ -190,14 +190,14 @@ func TestC022_NoNewsIsNotTold(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		a := emptyTool(t, "a")
-		m.Tools.Replace([]*server.Tool{a})
+		replace(t, m.Tools, a)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if n := len(c.take()); n != 2 {
 			t.Fatalf("%d notifications for a change that stays, want one for each listener", n)
 		}
-		m.Tools.Replace([]*server.Tool{a})
-		m.Tools.Replace([]*server.Tool{emptyTool(t, "a")}) // the same bytes
+		replace(t, m.Tools, a)
+		replace(t, m.Tools, emptyTool(t, "a")) // the same bytes
 		time.Sleep(time.Second)
 		wantLines(t, c)
 	})
@@ -290,7 +290,7 @@ func TestSeeds2_08_OneBrokenStream(t *testing.T) {
 			t.Errorf("the client that reads again got %d messages, want the acknowledgement and one more", n)
 		}
 		cancel(jsonrpc.ErrCanceled)
-		if err := <-done; err != jsonrpc.ErrCanceled { //nolint:errorlint // the very one
+		if err := <-done; err != jsonrpc.ErrCanceled { // the very one
 			t.Error(err)
 		}
 	})
