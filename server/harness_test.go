@@ -18,7 +18,6 @@ import (
 	"github.com/mcp-roster/roster/jsonrpc"
 	"github.com/mcp-roster/roster/mcp"
 	"github.com/mcp-roster/roster/mcphttp"
-	"github.com/mcp-roster/roster/registry"
 	"github.com/mcp-roster/roster/server"
 	"github.com/mcp-roster/roster/stdio"
 )
@@ -151,13 +150,6 @@ func add[T any](t testing.TB, set interface{ Add(...T) error }, items ...T) {
 	}
 }
 
-func replace[T any](t testing.TB, set *registry.Set[T], items ...T) {
-	t.Helper()
-	if _, err := set.Replace(items); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // caller is a client over a real wire.
 type caller interface {
 	Do(ctx context.Context, call *jsonrpc.Call) (jsonrpc.Object, error)
@@ -202,7 +194,7 @@ func dialStdio(t *testing.T, srv *server.Server, notes func(*jsonrpc.Message)) c
 	t.Cleanup(func() {
 		_ = conn.Close()
 		if err := <-served; err != nil {
-			t.Log("served:", err) // the pipes were closed under it
+			t.Log("served until", err)
 		}
 	})
 	return conn
