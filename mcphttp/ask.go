@@ -24,8 +24,11 @@ func (in *intake) ask(m *jsonrpc.Message) {
 		return
 	}
 	handler := c.opts.Handler
-	if in.call != nil && in.call.Handler != nil {
+	switch {
+	case in.call != nil && in.call.Handler != nil:
 		handler = in.call.Handler
+	case c.opts.Route != nil:
+		handler = c.opts.Route(m)
 	}
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	if !s.addAsk(m.ID, cancel) {

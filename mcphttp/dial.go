@@ -41,6 +41,10 @@ type DialOptions struct {
 	// Handler answers the server's requests, of which 1,024 may be in the works.
 	// nil: -32601 for each.
 	Handler jsonrpc.Handler
+	// Route, if set, chooses who answers a request instead of Handler, but for
+	// those on the stream of a call with a Handler of its own. It runs on the
+	// goroutine that reads the stream and must not block.
+	Route func(m *jsonrpc.Message) jsonrpc.Handler
 	// Gap is called when messages that the server sent on its own may have been
 	// lost: what it said before the stream for them was open, or while it was
 	// broken and could not be resumed, or in a session that is no more. It must

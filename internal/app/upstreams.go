@@ -45,11 +45,7 @@ func (a *App) upstream(s config.Server, info jsontext.Value) *upstream.Server {
 		Known:     upstream.Known{Server: a.remembered(s.Name, key)},
 		Logger:    log,
 		Hooks: upstream.Hooks{
-			Notification: func(m *jsonrpc.Message) {
-				if m.Method == mcp.MethodUpdated {
-					a.gateway.Updated(s.Name, m.Params)
-				}
-			},
+			Notification: func(m *jsonrpc.Message) { a.gateway.Notification(a.base, s.Name, m) },
 			Lists: func(l upstream.Lists) {
 				odd.log(l)
 				a.listed(s.Name, key, l)
@@ -172,7 +168,7 @@ func (a *App) dial(s config.Server) client.Dial {
 				return nil, err
 			}
 			opts := mcphttp.DialOptions{
-				Header: header, RootCAs: roots, Notification: in.Notification, Handler: in.Handler, Gap: in.Gap, Logger: log,
+				Header: header, RootCAs: roots, Notification: in.Notification, Handler: in.Handler, Route: in.Route, Gap: in.Gap, Logger: log,
 			}
 			if s.Transport == config.SSE {
 				return wire(mcphttp.DialSSE(ctx, s.URL, opts))
@@ -195,6 +191,6 @@ func (a *App) dial(s config.Server) client.Dial {
 		},
 	}
 	return func(ctx context.Context, in client.Incoming) (client.Wire, error) {
-		return cmd.Dial(ctx, jsonrpc.ConnOptions{Handler: in.Handler, Notification: in.Notification, Logger: log})
+		return cmd.Dial(ctx, jsonrpc.ConnOptions{Handler: in.Handler, Route: in.Route, Notification: in.Notification, Logger: log})
 	}
 }

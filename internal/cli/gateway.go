@@ -147,7 +147,7 @@ func (g *gateway) connect(ctx context.Context) error {
 		Dial: func(ctx context.Context, in client.Incoming) (client.Wire, error) {
 			return mcphttp.Dial(ctx, g.url, mcphttp.DialOptions{
 				Header: g.prog.access.header(), Transport: g.prog.access.transport,
-				Notification: in.Notification, Handler: in.Handler, Gap: in.Gap,
+				Notification: in.Notification, Handler: in.Handler, Route: in.Route, Gap: in.Gap,
 			})
 		},
 	})

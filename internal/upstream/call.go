@@ -29,15 +29,35 @@ func (s *Server) Call(ctx context.Context, req Request) (jsonrpc.Object, error) 
 		return jsonrpc.Object{}, err
 	}
 	defer func() { <-s.slots }()
-	s.flights.add(f)
-	defer s.flights.remove(f)
+	if haunted := s.flights.add(f); haunted && !s.opts.HTTP {
+		go s.lay(context.WithoutCancel(ctx), c, f) // ends with the answer, with the connection, or after ghostTime
+	}
+	result, err := s.exchange(ctx, c, f)
+	answer, _ := errors.AsType[*jsonrpc.Error](err)
+	s.flights.remove(f, err == nil || answer != nil)
+	return result, s.explain(ctx, req.Method, err)
+}
+
+// lay lets the ghosts of earlier requests go as soon as the server has answered
+// something that was sent after they were cancelled.
+func (s *Server) lay(ctx context.Context, c *connection, f *flight) {
+	ctx, cancel := context.WithTimeout(ctx, ghostTime)
+	defer cancel()
+	if c.client.Ping(ctx) == nil {
+		s.flights.lay(f)
+	}
+}
+
+// exchange sends a request, and once more if the server says that it did not act
+// on it.
+func (s *Server) exchange(ctx context.Context, c *connection, f *flight) (jsonrpc.Object, error) {
 	result, err := s.send(ctx, c, f)
 	if err == nil {
 		return result, nil
 	}
 	switch answer, _ := errors.AsType[*jsonrpc.Error](err); {
 	case answer == nil || !c.client.Server().Version.Stateless():
-	case answer.Code == mcp.CodeHeaderMismatch && req.Method == mcp.MethodToolsCall && s.opts.HTTP:
+	case answer.Code == mcp.CodeHeaderMismatch && f.Method == mcp.MethodToolsCall && s.opts.HTTP:
 		if c.refresh(ctx) == nil {
 			result, err = s.send(ctx, c, f)
 		}
@@ -46,7 +66,7 @@ func (s *Server) Call(ctx context.Context, req Request) (jsonrpc.Object, error) 
 			result, err = s.send(ctx, next, f)
 		}
 	}
-	return result, s.explain(ctx, req.Method, err)
+	return result, err
 }
 
 // explain says of an error of ours which server it is about. Errors that the
