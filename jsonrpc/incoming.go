@@ -81,7 +81,7 @@ func (c *Conn) handle(ctx context.Context, in *incoming) {
 	req := &in.req
 	in.after.wait(ctx)
 	in.after = nil // it may have waited for another in its turn
-	result, err := in.by.Handle(ctx, req)
+	result, err := Handle(ctx, in.by, req, c.opts.Logger)
 	if in.done != nil {
 		close(in.done)
 	}
@@ -187,7 +187,7 @@ func (c *Conn) handleNotes() {
 		case n := <-c.notes:
 			n.after.wait(c.ctx)
 			req := Request{Method: n.Method, Params: n.Params, Session: c.session, Peer: c}
-			_, _ = c.opts.Handler.Handle(c.ctx, &req) // a notification has no answer
+			_, _ = Handle(c.ctx, c.opts.Handler, &req, c.opts.Logger) // a notification has no answer
 			c.noteBytes.Add(-int64(n.size))
 		case <-c.ctx.Done():
 			return

@@ -249,7 +249,7 @@ func (c *Conn) deliver(ctx context.Context, s *session, frame []byte) error {
 		return err
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		err := statusError(resp)
+		err := c.statusError(resp)
 		_ = resp.Body.Close()
 		b.end()
 		return err
@@ -292,7 +292,7 @@ func readMessage(resp *http.Response, limit int) ([]byte, error) {
 // whether the body is still open behind it.
 func (in *intake) answer(ctx context.Context, resp *http.Response) (open bool, err error) {
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return false, statusError(resp)
+		return false, in.conn.statusError(resp)
 	}
 	switch mediaType(resp.Header.Get("Content-Type")) {
 	case "text/event-stream":
@@ -302,7 +302,7 @@ func (in *intake) answer(ctx context.Context, resp *http.Response) (open bool, e
 	case "":
 		return false, in.untyped(resp)
 	}
-	return false, statusError(resp)
+	return false, in.conn.statusError(resp)
 }
 
 // whole takes a body that is one message, or several as an array.
@@ -330,7 +330,7 @@ func (in *intake) untyped(resp *http.Response) error {
 	}
 	peeked = peeked[:n]
 	if text := bytes.TrimSpace(peeked); len(text) == 0 || text[0] != '{' && text[0] != '[' {
-		return &StatusError{Status: resp.StatusCode, Body: peeked}
+		return &StatusError{Status: resp.StatusCode, Body: in.conn.shown(peeked)}
 	}
 	joined := *resp
 	joined.Body = io.NopCloser(io.MultiReader(bytes.NewReader(peeked), resp.Body))

@@ -50,6 +50,9 @@ type DialOptions struct {
 	// broken and could not be resumed, or in a session that is no more. It must
 	// not block. nil: nobody is told.
 	Gap func()
+	// Hide returns what may be shown of the body of a response that is not one
+	// of the protocol, of which StatusError keeps a part. nil: everything.
+	Hide func(text string) string
 	// Logger gets what happens off the request path. nil: nothing.
 	Logger *slog.Logger
 }

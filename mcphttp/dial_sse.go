@@ -269,7 +269,7 @@ func (w *sseWire) post(frame []byte, taken chan<- struct{}) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		err := statusError(resp)
+		err := w.conn.statusError(resp)
 		w.failed(frame, err)
 		if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone {
 			w.bound.cancel(err)

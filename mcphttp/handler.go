@@ -3,10 +3,8 @@ package mcphttp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -252,15 +250,9 @@ func (h *Handler) servesSessions() bool {
 	return slices.ContainsFunc(h.opts.Versions, func(v mcp.Version) bool { return !v.Stateless() })
 }
 
-// call runs the handler. A panic ends the request only.
-func (h *Handler) call(ctx context.Context, req *jsonrpc.Request) (result jsontext.Value, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			h.opts.Logger.Error("handler panicked", "method", req.Method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			result, err = nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "internal error")
-		}
-	}()
-	return h.handler.Handle(ctx, req)
+// call runs the handler.
+func (h *Handler) call(ctx context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
+	return jsonrpc.Handle(ctx, h.handler, req, h.opts.Logger)
 }
 
 // canceled reports whether ctx ended because the client took its request back.

@@ -212,7 +212,7 @@ func (a *App) Listen(ctx context.Context, address string) error {
 
 // ServeStdio serves one client over a pair of pipes until in ends or ctx does.
 func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	return stdio.Serve(ctx, in, out, a.server, nil)
+	return stdio.Serve(ctx, in, out, a.server, &stdio.ServeOptions{Conn: jsonrpc.ConnOptions{Logger: a.log}})
 }
 
 // closeTime is how long clients may take to be told that the gateway closes.

@@ -34,15 +34,17 @@ func (a *App) upstreams(info jsontext.Value) []*upstream.Server {
 }
 
 func (a *App) upstream(s config.Server, info jsontext.Value) *upstream.Server {
-	log := a.log.With("server", s.Name)
+	secrets := s.Secrets()
+	log := slog.New(secrets.Handler(a.log.Handler())).With("server", s.Name)
 	key := s.Key()
 	odd := oddities{logger: log}
 	return upstream.New(upstream.Options{
-		Name: s.Name, Dial: a.dial(s), HTTP: s.Transport != config.Stdio, Info: info,
+		Name: s.Name, Dial: a.dial(s, secrets, log), HTTP: s.Transport != config.Stdio, Info: info,
 		Capabilities:   jsontext.Value(capabilities),
 		ConnectTimeout: s.ConnectTimeout, RequestTimeout: s.Timeout,
 		StartWait: a.opts.Config.Roster.StartupWait,
 		Known:     upstream.Known{Server: a.remembered(s.Name, key)},
+		Hide:      secrets.Hide,
 		Logger:    log,
 		Hooks: upstream.Hooks{
 			Notification: func(m *jsonrpc.Message) { a.gateway.Notification(a.base, s.Name, m) },
@@ -154,8 +156,7 @@ func wire(conn *mcphttp.Conn, err error) (client.Wire, error) {
 }
 
 // dial returns how a server is reached.
-func (a *App) dial(s config.Server) client.Dial {
-	log := a.log.With("server", s.Name)
+func (a *App) dial(s config.Server, secrets *config.Secrets, log *slog.Logger) client.Dial {
 	if s.Transport != config.Stdio {
 		header := make(http.Header)
 		for _, h := range s.Headers {
@@ -168,7 +169,8 @@ func (a *App) dial(s config.Server) client.Dial {
 				return nil, err
 			}
 			opts := mcphttp.DialOptions{
-				Header: header, RootCAs: roots, Notification: in.Notification, Handler: in.Handler, Route: in.Route, Gap: in.Gap, Logger: log,
+				Header: header, RootCAs: roots, Notification: in.Notification, Handler: in.Handler, Route: in.Route, Gap: in.Gap,
+				Hide: secrets.Hide, Logger: log,
 			}
 			if s.Transport == config.SSE {
 				return wire(mcphttp.DialSSE(ctx, s.URL, opts))
@@ -182,7 +184,7 @@ func (a *App) dial(s config.Server) client.Dial {
 	}
 	env = append(env, inside(a.store.Dir()))
 	cmd := &stdio.Command{
-		Name: s.Command, Args: s.Args, Dir: s.Dir, Env: env, InheritEnv: s.InheritEnv,
+		Name: s.Command, Args: s.Args, Dir: s.Dir, Env: env, InheritEnv: s.InheritEnv, Hide: secrets.Hide,
 		Noise: func(line []byte) {
 			log.Warn("the server wrote a line to stdout that is not a message", "bytes", len(line))
 		},

@@ -320,7 +320,8 @@ func unreachable(err error) (string, bool) {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, jsonrpc.ErrCanceled) {
 		return "", false
 	}
-	if _, answered := errors.AsType[*jsonrpc.Error](err); answered {
+	_, away := errors.AsType[*upstream.UnavailableError](err) // which may wrap the answer to another request
+	if _, answered := errors.AsType[*jsonrpc.Error](err); answered && !away {
 		return "", false
 	}
 	return err.Error(), true

@@ -84,7 +84,7 @@ func (s *Server) explain(ctx context.Context, method string, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return &CallError{s.opts.Name, method, err}
+	return &CallError{s.opts.Name, method, s.hide(err)}
 }
 
 // send sends a request over a connection, or over the one that has taken its

@@ -206,7 +206,7 @@ func (s *Server) Run(ctx context.Context) {
 		if time.Since(began) >= s.opts.BackoffMax {
 			pause.Reset()
 		}
-		s.wait(ctx, err, pause.NextBackOff(), over)
+		s.wait(ctx, s.hide(err), pause.NextBackOff(), over)
 	}
 	s.setStatus(func(st *Status) { st.State, st.NextTry = Disabled, time.Time{} })
 }
