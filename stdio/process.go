@@ -138,7 +138,7 @@ func (p *Process) supervise() {
 	case <-p.stop:
 		terminated = p.escalate()
 	}
-	_ = p.stdin.Close()
+	_ = p.stdin.Close() // it may be closed already
 	select {
 	case <-p.exited:
 	default:
@@ -150,7 +150,7 @@ func (p *Process) supervise() {
 // escalate ends the process: politely first. It returns when its group was told to
 // terminate, zero if that was not necessary.
 func (p *Process) escalate() (terminated time.Time) {
-	_ = p.stdin.Close()
+	_ = p.stdin.Close() // it may be closed already
 	if waitFor(p.exited, p.command.exitWait()) {
 		return time.Time{}
 	}
@@ -178,7 +178,7 @@ func (p *Process) finish(terminated time.Time) {
 	drained := time.Now().Add(drainWait)
 	for _, out := range []*output{p.stdout, p.stderr} {
 		waitFor(out.ended, time.Until(drained))
-		_ = out.file.Close()
+		_ = out.file.Close() // a pipe: nothing is lost
 	}
 	exit := &ExitError{Name: p.command.Name, Stderr: p.errs.tail()}
 	if p.left == nil {

@@ -154,9 +154,6 @@ func (a *App) source() *admin.Source {
 // Status says how everything is.
 func (a *App) Status() admin.Status { return a.status.Status() }
 
-// Ready is closed when lists are complete, or were waited for long enough.
-func (a *App) Ready() <-chan struct{} { return a.catalog.Ready() }
-
 // URL is where clients connect; "" if there is no port.
 func (a *App) URL() string {
 	return a.Endpoint().URL
