@@ -82,6 +82,11 @@ func TestSoak(t *testing.T) {
 	if t.Failed() {
 		return
 	}
+	for _, s := range k.subjects {
+		if s.site != nil {
+			s.site.Down() // with the sessions that nobody could end
+		}
+	}
 	if err := goleak.Find(goroutines); err != nil {
 		t.Error(err)
 	}

@@ -408,6 +408,7 @@ func TestHTTPFailures(t *testing.T) {
 // TestEraChangesOverHTTP is C-204 over HTTP, where no process ends.
 func TestEraChangesOverHTTP(t *testing.T) {
 	answer := &httpError{status: 400, answer: &jsonrpc.Error{Code: -32022, Message: "no", Data: jsontext.Value(`{"supported":["2025-06-18"]}`)}}
+	modern := &httpError{status: 400, answer: &jsonrpc.Error{Code: -32022, Message: "no", Data: jsontext.Value(`{"supported":["2026-07-28"]}`)}}
 	tests := []struct {
 		name    string
 		from    mcp.Version
@@ -418,6 +419,8 @@ func TestEraChangesOverHTTP(t *testing.T) {
 		{"to sessions, plain 400", mcp.V20260728, mcp.V20250618, &httpError{status: 400}, false},
 		{"to sessions, -32022", mcp.V20260728, mcp.V20250618, answer, true},
 		{"to stateless", mcp.V20251125, mcp.V20260728, &httpError{status: 400, answer: jsonrpc.Errorf(-32602, "no _meta")}, false},
+		{"to stateless, -32022", mcp.V20251125, mcp.V20260728, modern, true},
+		{"to stateless, -32022 without versions", mcp.V20251125, mcp.V20260728, &httpError{status: 400, answer: jsonrpc.Errorf(-32022, "no")}, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
