@@ -97,7 +97,7 @@ func (c *soakClient) call(s *subject) error {
 		c.refused++
 	default:
 		c.odd++
-		if a.Error != "" && !strings.Contains(a.Error, "unsupported protocol version") {
+		if a.Error != "" {
 			return fmt.Errorf("call to %s, after %v: the error does not name it: %+v", s.name, took, a)
 		}
 	}

@@ -46,6 +46,8 @@ func (s *Server) Call(ctx context.Context, req Request) (jsonrpc.Object, error) 
 	case answer.Code == mcp.CodeUnsupportedVersion && (stateless || s.opts.HTTP && namesVersions(answer)):
 		if next := s.successor(ctx, c); next != nil {
 			result, err = s.send(ctx, next, f)
+		} else if s.conn.Load() == nil {
+			err = s.unavailable()
 		}
 	}
 	return result, s.explain(ctx, req.Method, err)

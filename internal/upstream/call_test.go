@@ -457,6 +457,24 @@ func TestEraChangesOverHTTP(t *testing.T) {
 	}
 }
 
+// TestEraChangesIntoNone: a server that suddenly speaks no version that we do is
+// down, and a call that met that says so.
+func TestEraChangesIntoNone(t *testing.T) {
+	eras(t, func(t *testing.T, v mcp.Version) {
+		w := &web{backend: newBackend(v, "a")}
+		g := run(t, upstream.Options{Dial: w.Dial, HTTP: true})
+		pass(time.Second) // a stream may come
+		w.set(func(*jsonrpc.Call) error {
+			return &httpError{status: 400, answer: &jsonrpc.Error{Code: -32022, Message: "no", Data: jsontext.Value(`{"supported":["2099-01-01"]}`)}}
+		})
+		_, err := g.call(t.Context(), "a")
+		if _, down := errors.AsType[*upstream.UnavailableError](err); !down {
+			t.Errorf("a call to a server of no version: %v", err)
+		}
+		g.wantState(t, upstream.Down)
+	})
+}
+
 // TestHeaderMismatch: the tools are listed again and the call is made once more,
 // with the fields that the new list asks for; once only.
 func TestHeaderMismatch(t *testing.T) {
