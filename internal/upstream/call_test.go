@@ -467,11 +467,41 @@ func TestEraChangesIntoNone(t *testing.T) {
 		w.set(func(*jsonrpc.Call) error {
 			return &httpError{status: 400, answer: &jsonrpc.Error{Code: -32022, Message: "no", Data: jsontext.Value(`{"supported":["2099-01-01"]}`)}}
 		})
-		_, err := g.call(t.Context(), "a")
-		if _, down := errors.AsType[*upstream.UnavailableError](err); !down {
-			t.Errorf("a call to a server of no version: %v", err)
+		for _, call := range []string{"a call that meets it", "a call later"} {
+			_, err := g.call(t.Context(), "a")
+			if _, down := errors.AsType[*upstream.UnavailableError](err); !down {
+				t.Errorf("%s: %v", call, err)
+			}
+			if answer, ok := errors.AsType[*jsonrpc.Error](err); ok {
+				t.Errorf("%s has the answer of another request: %v", call, answer)
+			}
 		}
 		g.wantState(t, upstream.Down)
+	})
+}
+
+// TestDownForAnAnswer: what a server answered when its connection was given up is
+// no answer to the calls that come while it is down.
+func TestDownForAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &web{backend: newBackend(mcp.V20251125, "a")}
+		g := run(t, upstream.Options{Dial: w.Dial, HTTP: true})
+		pass(time.Second) // a stream may come
+		w.set(func(*jsonrpc.Call) error {
+			return &httpError{status: 400, answer: jsonrpc.Errorf(-32022, "no")}
+		})
+		if _, err := g.call(t.Context(), "a"); err == nil {
+			t.Error("the call that met it succeeded")
+		}
+		synctest.Wait()
+		g.wantState(t, upstream.Down)
+		_, err := g.call(t.Context(), "a")
+		if _, down := errors.AsType[*upstream.UnavailableError](err); !down {
+			t.Errorf("while the server is down: %v", err)
+		}
+		if answer, ok := errors.AsType[*jsonrpc.Error](err); ok {
+			t.Errorf("a call has the answer of another request: %v", answer)
+		}
 	})
 }
 
