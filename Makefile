@@ -81,6 +81,10 @@ soak: ## use the gateway for SOAK (10m) while most of its servers misbehave; ROS
 bench: ## measure the gateway against bare references (bench/README.md)
 	$(MAKE) -C bench run
 
+.PHONY: interop
+interop: ## run foreign clients and servers, of Go and npm, against the gateway
+	$(MAKE) -C interop run
+
 .PHONY: conformance
 conformance: ## run the protocol's conformance suite against the library and through the gateway
 	$(MAKE) -C conformance test run

@@ -2,9 +2,13 @@ package roster_test
 
 import (
 	"fmt"
+	"go/ast"
 	"go/parser"
+	"go/token"
+	"go/types"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,7 +36,7 @@ var layers = []layer{
 	{"jsonrpc", none, "jsontext"},
 	{"mcp", "jsonrpc", "jsontext"},
 	{"stdio", "jsonrpc mcp", none},
-	{"mcphttp", "jsonrpc mcp", "jsontext go-sse"},
+	{"mcphttp", "jsonrpc mcp", "jsontext"},
 	{"server", "registry jsonrpc mcp", "json jsontext jsonschema-go uritemplate"},
 	{"client", "jsonrpc mcp stdio mcphttp", "jsontext backoff"},
 	{"internal/mcptest", "registry jsonrpc mcp stdio mcphttp server client", "jsontext go-cmp go-internal goleak"},
@@ -48,7 +52,7 @@ var layers = []layer{
 	{"internal/obs", "gateway upstream mcphttp", "prometheus otel"},
 	{"internal/demo", "server stdio mcphttp registry mcp jsonrpc", "jsontext uritemplate"},
 	{"internal/app", "all but cli", anyModule},
-	{"internal/cli", "admin app client clientfile config demo mcphttp mcp jsonrpc", "cobra pflag x/term"},
+	{"internal/cli", "admin app auth client clientfile config demo mcphttp mcp jsonrpc", "cobra pflag x/term"},
 	{"cmd/roster", "cli", none},
 }
 
@@ -64,7 +68,6 @@ var thirdParty = map[string]string{
 	"go-oidc":        "github.com/coreos/go-oidc",
 	"go-sdk/auth":    "github.com/modelcontextprotocol/go-sdk/auth",
 	"go-sdk/oauthex": "github.com/modelcontextprotocol/go-sdk/oauthex",
-	"go-sse":         "github.com/tmaxmax/go-sse",
 	"go-toml":        "github.com/pelletier/go-toml",
 	"go-yaml":        "github.com/goccy/go-yaml",
 	"goleak":         "go.uber.org/goleak",
@@ -227,6 +230,75 @@ func TestLayersAreDocumented(t *testing.T) {
 			t.Errorf("ARCHITECTURE.md lacks the row %+v", layers[i])
 		case layers[i] != documented[i]:
 			t.Errorf("row %d of the import table:\n layers_test.go  %+v\n ARCHITECTURE.md %+v", i+1, layers[i], documented[i])
+		}
+	}
+}
+
+// TestPackagesAreDocumented: the tree in ARCHITECTURE.md has every package and
+// nested module, and what is not there yet is marked.
+func TestPackagesAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, tree, _ := strings.Cut(string(text), "## Packages\n")
+	_, tree, _ = strings.Cut(tree, "```\n")
+	tree, _, _ = strings.Cut(tree, "```")
+	planned := make(map[string]bool)
+	for line := range strings.Lines(tree) {
+		if dir, about, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			planned[dir] = strings.HasPrefix(strings.TrimSpace(about), "(planned) ")
+		}
+	}
+	want := []string{"bench", "conformance", "interop", "tools"}
+	for _, l := range layers {
+		want = append(want, l.dir)
+	}
+	for _, dir := range want {
+		marked, ok := planned[dir]
+		if !ok {
+			t.Errorf("the tree in ARCHITECTURE.md lacks %s", dir)
+			continue
+		}
+		if _, err := os.Stat(dir); marked == (err == nil) {
+			t.Errorf("%s is marked as planned: %v; look for it: %v", dir, marked, err)
+		}
+		delete(planned, dir)
+	}
+	for dir := range planned {
+		t.Errorf("the tree in ARCHITECTURE.md has %s, which the import table lacks", dir)
+	}
+}
+
+// TestCallPathIsDocumented: the functions that ARCHITECTURE.md leads a call
+// through are where it says, and are short.
+func TestCallPathIsDocumented(t *testing.T) {
+	const most = 45 // lines
+	text, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("(?m)^\\|[ 1-5]+\\| `\\(\\*(\\w+)\\)\\.(\\w+)`[^|]*\\| (\\S+\\.go) \\|").FindAllStringSubmatch(string(text), -1)
+	if len(rows) != 6 {
+		t.Fatalf("%d rows of functions, want 6", len(rows))
+	}
+	for _, row := range rows {
+		files := token.NewFileSet()
+		f, err := parser.ParseFile(files, row[3], nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		i := slices.IndexFunc(f.Decls, func(d ast.Decl) bool {
+			fn, ok := d.(*ast.FuncDecl)
+			return ok && fn.Name.Name == row[2] && fn.Recv != nil && types.ExprString(fn.Recv.List[0].Type) == "*"+row[1]
+		})
+		if i < 0 {
+			t.Errorf("%s has no (*%s).%s", row[3], row[1], row[2])
+			continue
+		}
+		if n := files.Position(f.Decls[i].End()).Line - files.Position(f.Decls[i].Pos()).Line + 1; n > most {
+			t.Errorf("%s: (*%s).%s has %d lines, more than %d", row[3], row[1], row[2], n, most)
 		}
 	}
 }

@@ -52,6 +52,10 @@ type Options struct {
 	// Handler answers the server's requests, except for ping, which is
 	// answered here. nil: -32601 for each.
 	Handler jsonrpc.Handler
+	// Route, if set, chooses who answers a request instead of Handler, when it
+	// is read, on the goroutine that reads. It must not block. nil from it:
+	// -32601.
+	Route func(m *jsonrpc.Message) jsonrpc.Handler
 	// Notification gets the server's notifications that belong to no
 	// subscription and no call's own stream, on the goroutine that reads. It
 	// must not block. nil: they are dropped.
@@ -296,7 +300,11 @@ func (c *Client) incoming() Incoming {
 	if gap == nil {
 		gap = func() {}
 	}
-	return Incoming{Notification: c.notification, Handler: answers{c.opts.Handler}, Gap: gap}
+	in := Incoming{Notification: c.notification, Handler: answers{c.opts.Handler}, Gap: gap}
+	if route := c.opts.Route; route != nil {
+		in.Route = func(m *jsonrpc.Message) jsonrpc.Handler { return answers{route(m)} }
+	}
+	return in
 }
 
 // answers is a Handler for a server's requests. It may have none behind it.

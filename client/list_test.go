@@ -362,6 +362,48 @@ func TestSeeds4_04_NullList(t *testing.T) {
 	})
 }
 
+// TestSeeds4_05_ErrorCarriesWhatWasGathered: a walk that was cut short says, in a
+// type, why it ended and on which page, and has the items that came before. Only one
+// that a guard ended also returns them as a list.
+func TestSeeds4_05_ErrorCarriesWhatWasGathered(t *testing.T) {
+	pages := func(n int, p *mcptest.Peer, m *jsonrpc.Message) {
+		if n == 3 {
+			p.Refuse(m, -32603, "it broke", "")
+			return
+		}
+		p.Reply(m, page(mcp.Prompts, fmt.Sprintf(`"c%d"`, n), fmt.Sprint("a", n), fmt.Sprint("b", n)))
+	}
+	tests := []struct {
+		name     string
+		limits   client.Limits
+		trip     client.Guard
+		page     int
+		returned string
+	}{
+		{"failed", client.Limits{}, "", 3, ""},
+		{"ended by a guard", client.Limits{Pages: 2}, client.GuardPages, 2, "a1 b1 a2 b2"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			walk(t, mcp.V20251125, mcp.Prompts, tt.limits, pages, func(t *testing.T, l client.List, err error, _ *pager) {
+				w, ok := errors.AsType[*client.WalkError](err)
+				if !ok {
+					t.Fatalf("error is %#v", err)
+				}
+				if w.Kind != mcp.Prompts || w.Trip != tt.trip || w.Page != tt.page || names(w.List) != "a1 b1 a2 b2" {
+					t.Errorf("%+v", w)
+				}
+				if rpc, ok := errors.AsType[*jsonrpc.Error](err); ok != (tt.trip == "") || ok && rpc.Message != "it broke" {
+					t.Errorf("caused by %v", rpc)
+				}
+				if names(l) != tt.returned {
+					t.Errorf("returned %q", names(l))
+				}
+			})
+		})
+	}
+}
+
 func TestSeeds4_06_SeenTwice(t *testing.T) {
 	walk(t, mcp.V20251125, mcp.Resources, client.Limits{}, replies(
 		`{"resources":[{"uri":"x:1","v":1},{"uri":"x:2"},{"noUri":1},{"noUri":1}],"nextCursor":"a"}`,

@@ -24,13 +24,17 @@ type Wire interface {
 	Close() error
 }
 
-// Incoming is what a wire hands to its client. The functions are never nil.
+// Incoming is what a wire hands to its client. The functions are
+// never nil, but for Route.
 type Incoming struct {
 	// Notification gets the server's notifications on the goroutine that
 	// reads, in order with responses. It does not block.
 	Notification func(m *jsonrpc.Message)
 	// Handler answers the server's requests.
 	Handler jsonrpc.Handler
+	// Route, if not nil, chooses who answers a request instead; see
+	// jsonrpc.ConnOptions.
+	Route func(m *jsonrpc.Message) jsonrpc.Handler
 	// Gap is called when messages that the server sent on its own may have
 	// been lost: the wire began a new session, or a stream broke and could not
 	// be resumed. It does not block.

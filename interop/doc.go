@@ -6,7 +6,6 @@
 // the servers and this harness without roster.
 //
 //	make run      install the npm peers, build roster, run TestGateway
-//	make sse      the same with TestGatewaySSE, for servers of the HTTP with SSE of 2024-11-05
 //	make direct   install the npm peers, run TestDirect
 //
 // All print a table of clients and servers. The environment variable ROSTER names the binary under

@@ -37,6 +37,10 @@ type ConnOptions struct {
 	// Handler answers the peer's requests; nil answers each with
 	// CodeMethodNotFound. It also gets notifications, unless Notification is set.
 	Handler Handler
+	// Route, if set, chooses who answers a request of the peer instead of
+	// Handler, on the goroutine that reads, in order with the responses. It must
+	// not block. nil from it: CodeMethodNotFound.
+	Route func(m *Message) Handler
 	// Notification gets each notification on the goroutine that reads, in
 	// order with the responses. It must not block. nil: they go to the
 	// Handler; those that come while 1,024 of them or 16 MiB wait are dropped.

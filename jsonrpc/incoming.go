@@ -7,6 +7,7 @@ type incoming struct {
 	key    string // its id's
 	cancel context.CancelCauseFunc
 	req    Request
+	by     Handler
 	after  *incoming     // which is handled before this one; nil: none
 	done   chan struct{} // closed when it is handled; nil: nobody waits for it
 }
@@ -24,12 +25,17 @@ func (in *incoming) wait(ctx context.Context) {
 
 // request starts a handler for a request of the peer.
 func (c *Conn) request(m Message) {
-	if c.opts.Handler == nil {
+	by := c.opts.Handler
+	if c.opts.Route != nil {
+		by = c.opts.Route(&m)
+	}
+	if by == nil {
 		c.refuse(m.ID, Errorf(CodeMethodNotFound, "method not found: %s", m.Method))
 		return
 	}
 	in := &incoming{
 		key: m.ID.Key(),
+		by:  by,
 		req: Request{ID: m.ID, Method: m.Method, Params: m.Params, Session: c.session, Peer: c},
 
 		after: c.begun,
@@ -75,7 +81,7 @@ func (c *Conn) handle(ctx context.Context, in *incoming) {
 	req := &in.req
 	in.after.wait(ctx)
 	in.after = nil // it may have waited for another in its turn
-	result, err := c.opts.Handler.Handle(ctx, req)
+	result, err := Handle(ctx, in.by, req, c.opts.Logger)
 	if in.done != nil {
 		close(in.done)
 	}
@@ -181,7 +187,7 @@ func (c *Conn) handleNotes() {
 		case n := <-c.notes:
 			n.after.wait(c.ctx)
 			req := Request{Method: n.Method, Params: n.Params, Session: c.session, Peer: c}
-			_, _ = c.opts.Handler.Handle(c.ctx, &req) // a notification has no answer
+			_, _ = Handle(c.ctx, c.opts.Handler, &req, c.opts.Logger) // a notification has no answer
 			c.noteBytes.Add(-int64(n.size))
 		case <-c.ctx.Done():
 			return

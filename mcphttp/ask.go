@@ -24,8 +24,11 @@ func (in *intake) ask(m *jsonrpc.Message) {
 		return
 	}
 	handler := c.opts.Handler
-	if in.call != nil && in.call.Handler != nil {
+	switch {
+	case in.call != nil && in.call.Handler != nil:
 		handler = in.call.Handler
+	case c.opts.Route != nil:
+		handler = c.opts.Route(m)
 	}
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	if !s.addAsk(m.ID, cancel) {
@@ -36,7 +39,7 @@ func (in *intake) ask(m *jsonrpc.Message) {
 	c.tasks.Go(func() { // ends when the handler returns, which ctx makes it do, and answerTime
 		defer cancel(nil)
 		defer s.removeAsk(m.ID)
-		frame := answerAsk(ctx, handler, &jsonrpc.Request{ID: m.ID, Method: m.Method, Params: m.Params, Peer: c})
+		frame := c.answerAsk(ctx, handler, &jsonrpc.Request{ID: m.ID, Method: m.Method, Params: m.Params, Peer: c})
 		if errors.Is(context.Cause(ctx), jsonrpc.ErrCanceled) {
 			return
 		}
@@ -48,11 +51,11 @@ func (in *intake) ask(m *jsonrpc.Message) {
 	})
 }
 
-func answerAsk(ctx context.Context, handler jsonrpc.Handler, req *jsonrpc.Request) []byte {
+func (c *Conn) answerAsk(ctx context.Context, handler jsonrpc.Handler, req *jsonrpc.Request) []byte {
 	if handler == nil {
 		return jsonrpc.AppendError(nil, req.ID, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "method not found: %s", req.Method))
 	}
-	result, err := handler.Handle(ctx, req)
+	result, err := jsonrpc.Handle(ctx, handler, req, c.opts.Logger)
 	if err != nil {
 		return jsonrpc.AppendError(nil, req.ID, jsonrpc.AsError(err))
 	}

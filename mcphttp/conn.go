@@ -20,7 +20,7 @@ import (
 const noticeTime = 5 * time.Second
 
 // Conn is a connection to a server over HTTP: the messages that go there are
-// POSTs, those that come are their responses. For versions with sessions it
+// POSTs, those that come are their responses, but for HTTP+SSE. For versions with sessions it
 // also has what a session is: its id, the stream for messages that belong to no
 // request, and a new session in its place when the server has forgotten it.
 //
@@ -36,6 +36,8 @@ type Conn struct {
 	ctx    context.Context // of the connection; ends with Close
 	cancel context.CancelCauseFunc
 	done   chan struct{}
+	over   func()        // closes done
+	gone   chan struct{} // closed when Close has nothing left to do
 	nextID atomic.Int64
 	// tasks has the calls in flight and every goroutine. Only enter adds to it
 	// from outside; all else is begun by what is in it already.
@@ -43,17 +45,24 @@ type Conn struct {
 	readers sync.Pool // of *eventReader
 
 	session atomic.Pointer[session] // nil: none was begun
+	sse     atomic.Pointer[sseWire] // not nil: the wire of all messages
 
 	mu      sync.Mutex // guards the fields below
 	closed  bool
 	renewal *renewal // under way
 }
 
-// Done is closed by Close: HTTP has no connection that could end by itself.
+// Done is closed by Close, and on HTTP+SSE when its stream ends: otherwise HTTP has
+// no connection that could end by itself.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err returns nil.
-func (c *Conn) Err() error { return nil }
+// Err returns why the connection ended by itself, nil if it did not.
+func (c *Conn) Err() error {
+	if w := c.sse.Load(); w != nil {
+		return w.err()
+	}
+	return nil
+}
 
 // Close ends the connection: what waits on it fails with jsonrpc.ErrClosed, and
 // the server is told that the session is over. It returns when nothing of the
@@ -64,18 +73,22 @@ func (c *Conn) Close() error {
 	c.closed = true
 	c.mu.Unlock()
 	if !first {
-		<-c.done
+		<-c.gone
 		return nil
 	}
 	c.cancel(jsonrpc.ErrClosed)
 	c.tasks.Wait()
+	if w := c.sse.Load(); w != nil {
+		w.close()
+	}
 	if s := c.session.Load(); s != nil {
 		c.end(s)
 	}
 	if c.closeIdle != nil {
 		c.closeIdle()
 	}
-	close(c.done)
+	c.over()
+	close(c.gone)
 	return nil
 }
 
@@ -102,6 +115,9 @@ func (c *Conn) Call(ctx context.Context, method string, params jsontext.Value) (
 //
 // When ctx ends first, its cause is returned. In a session the server is told;
 // else that the stream closes tells it.
+//
+// An initialize that a server refuses as one does that knows nothing but HTTP+SSE
+// of 2024-11-05 is sent again over that, and all that follows, too; see DialSSE.
 func (c *Conn) Do(ctx context.Context, call *jsonrpc.Call) (jsonrpc.Object, error) {
 	if ctx.Err() != nil {
 		return jsonrpc.Object{}, context.Cause(ctx)
@@ -110,8 +126,17 @@ func (c *Conn) Do(ctx context.Context, call *jsonrpc.Call) (jsonrpc.Object, erro
 		return jsonrpc.Object{}, jsonrpc.ErrClosed
 	}
 	defer c.tasks.Done()
+	if w := c.sse.Load(); w != nil {
+		return w.do(ctx, call)
+	}
 	if call.Method == mcp.MethodInitialize {
-		return c.initialize(ctx, call)
+		result, err := c.initialize(ctx, call)
+		if err != nil {
+			if w := c.fallBack(ctx, err); w != nil {
+				return w.do(ctx, call)
+			}
+		}
+		return result, err
 	}
 	s := c.session.Load()
 	if mcp.Version(call.Header[mcp.HeaderVersion]).Stateless() {
@@ -200,6 +225,9 @@ func (c *Conn) Notify(ctx context.Context, method string, params jsontext.Value)
 		return jsonrpc.ErrClosed
 	}
 	defer c.tasks.Done()
+	if w := c.sse.Load(); w != nil {
+		return w.rpc.Notify(ctx, method, params)
+	}
 	s := c.session.Load()
 	if err := c.deliver(ctx, s, jsonrpc.AppendNotification(nil, method, params)); err != nil {
 		return err
@@ -221,7 +249,7 @@ func (c *Conn) deliver(ctx context.Context, s *session, frame []byte) error {
 		return err
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		err := statusError(resp)
+		err := c.statusError(resp)
 		_ = resp.Body.Close()
 		b.end()
 		return err
@@ -264,7 +292,7 @@ func readMessage(resp *http.Response, limit int) ([]byte, error) {
 // whether the body is still open behind it.
 func (in *intake) answer(ctx context.Context, resp *http.Response) (open bool, err error) {
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return false, statusError(resp)
+		return false, in.conn.statusError(resp)
 	}
 	switch mediaType(resp.Header.Get("Content-Type")) {
 	case "text/event-stream":
@@ -274,7 +302,7 @@ func (in *intake) answer(ctx context.Context, resp *http.Response) (open bool, e
 	case "":
 		return false, in.untyped(resp)
 	}
-	return false, statusError(resp)
+	return false, in.conn.statusError(resp)
 }
 
 // whole takes a body that is one message, or several as an array.
@@ -302,7 +330,7 @@ func (in *intake) untyped(resp *http.Response) error {
 	}
 	peeked = peeked[:n]
 	if text := bytes.TrimSpace(peeked); len(text) == 0 || text[0] != '{' && text[0] != '[' {
-		return &StatusError{Status: resp.StatusCode, Body: peeked}
+		return &StatusError{Status: resp.StatusCode, Body: in.conn.shown(peeked)}
 	}
 	joined := *resp
 	joined.Body = io.NopCloser(io.MultiReader(bytes.NewReader(peeked), resp.Body))

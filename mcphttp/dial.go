@@ -2,12 +2,15 @@ package mcphttp
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/mcp-roster/roster/jsonrpc"
@@ -22,8 +25,13 @@ type DialOptions struct {
 	Header http.Header
 	// Transport makes the requests. As its contract says, it changes none:
 	// their header maps are shared. nil: one of this Conn's own, without
-	// compression, so that streams are not held back.
+	// compression, so that streams are not held back, and through the proxy that
+	// the environment names (HTTPS_PROXY, HTTP_PROXY and NO_PROXY; see
+	// http.ProxyFromEnvironment).
 	Transport http.RoundTripper
+	// RootCAs are the certificates that this Conn's own transport trusts. nil: the
+	// system's.
+	RootCAs *x509.CertPool
 	// MaxMessage is the most bytes that one message from the server may have.
 	// 0: 64 MiB.
 	MaxMessage int
@@ -33,11 +41,18 @@ type DialOptions struct {
 	// Handler answers the server's requests, of which 1,024 may be in the works.
 	// nil: -32601 for each.
 	Handler jsonrpc.Handler
+	// Route, if set, chooses who answers a request instead of Handler, but for
+	// those on the stream of a call with a Handler of its own. It runs on the
+	// goroutine that reads the stream and must not block.
+	Route func(m *jsonrpc.Message) jsonrpc.Handler
 	// Gap is called when messages that the server sent on its own may have been
 	// lost: what it said before the stream for them was open, or while it was
 	// broken and could not be resumed, or in a session that is no more. It must
 	// not block. nil: nobody is told.
 	Gap func()
+	// Hide returns what may be shown of the body of a response that is not one
+	// of the protocol, of which StatusError keeps a part. nil: everything.
+	Hide func(text string) string
 	// Logger gets what happens off the request path. nil: nothing.
 	Logger *slog.Logger
 }
@@ -69,9 +84,10 @@ func Dial(ctx context.Context, endpoint string, opts DialOptions) (*Conn, error)
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, errors.New("server URL must begin with http:// or https:// and have a host")
 	}
-	c := &Conn{opts: opts.withDefaults(), done: make(chan struct{}), transport: opts.Transport}
+	c := &Conn{opts: opts.withDefaults(), done: make(chan struct{}), gone: make(chan struct{}), transport: opts.Transport}
+	c.over = sync.OnceFunc(func() { close(c.done) })
 	if c.transport == nil {
-		own := newTransport()
+		own := newTransport(opts.RootCAs)
 		c.transport, c.closeIdle = own, own.CloseIdleConnections
 	}
 	c.template(u)
@@ -106,11 +122,16 @@ func (c *Conn) template(u *url.URL) {
 
 // newTransport returns a transport for one server: enough idle connections for
 // the calls that may be in flight at once, and no compression.
-func newTransport() *http.Transport {
+func newTransport(roots *x509.CertPool) *http.Transport {
+	var security *tls.Config
+	if roots != nil {
+		security = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	}
 	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 15 * time.Second}
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            dialer.DialContext,
+		TLSClientConfig:        security,
 		ForceAttemptHTTP2:      true,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 		TLSHandshakeTimeout:    10 * time.Second,

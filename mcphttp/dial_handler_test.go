@@ -2,8 +2,10 @@ package mcphttp_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -47,6 +49,9 @@ func TestDialHandler(t *testing.T) {
 			c := dial(t, server.URL, mcphttp.DialOptions{
 				Notification: func(*jsonrpc.Message) { notes.Add(1) },
 				Handler: jsonrpc.HandlerFunc(func(_ context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
+					if req.Method == "boom" {
+						panic("of the handler")
+					}
 					return jsontext.Value(`{"to":"` + req.Method + `"}`), nil
 				}),
 			})
@@ -66,6 +71,10 @@ func TestDialHandler(t *testing.T) {
 				})
 				if answer, err := session.Peer.Call(within10s(t), mcp.MethodPing, nil); err != nil || string(answer.Raw) != `{"to":"ping"}` {
 					t.Errorf("asked on the session's stream: %s, %v", answer.Raw, err)
+				}
+				_, err := session.Peer.Call(within10s(t), "boom", nil)
+				if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != jsonrpc.CodeInternal || strings.Contains(e.Message, "handler") {
+					t.Errorf("a handler that panics answered %v", err)
 				}
 			}
 			progress := 0

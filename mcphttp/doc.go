@@ -10,6 +10,8 @@
 // alone; those of 2025-11-25, 2025-06-18 and 2025-03-26 belong to a session that
 // begins with initialize. Which of them a request is, it says itself, in its
 // version header and its _meta; nothing that came before matters.
+// Clients of 2024-11-05 have endpoints of their own, see [Handler.SSE], and servers
+// of it are found by Dial, or dialled with DialSSE.
 //
 // An answer is one JSON object, or a stream of server-sent events as soon as
 // something has to go before it. Handlers run on the goroutine of their HTTP

@@ -41,16 +41,35 @@ func (g *Guard) Check(r *http.Request) error {
 	return nil
 }
 
-// Wrap returns a handler that answers requests that Check refuses with 403,
-// and hands the others to next.
+// Wrap returns a handler that answers requests that Check refuses with 403, and
+// OPTIONS as a browser wants it before a page may use the routes. The others it
+// hands to next, with the header fields for pages already in the response.
+//
+// It goes before authentication: a browser asks with OPTIONS as nobody, and a page
+// is to see a 401.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := g.Check(r); err != nil {
-			refused(http.StatusForbidden, jsonrpc.CodeInvalidRequest, "%v", err).write(w)
-			return
+		if g.admit(w, r, methods) {
+			next.ServeHTTP(w, r)
 		}
-		next.ServeHTTP(w, r)
 	})
+}
+
+// admit reports whether a request is still to be served. methods are those that
+// its route has.
+func (g *Guard) admit(w http.ResponseWriter, r *http.Request, methods string) bool {
+	if err := g.Check(r); err != nil {
+		refused(http.StatusForbidden, jsonrpc.CodeInvalidRequest, "%v", err).write(w)
+		return false
+	}
+	if origin := r.Header.Get("Origin"); origin != "" {
+		allowOrigin(w, origin)
+	}
+	if r.Method == http.MethodOptions {
+		preflight(w, r, methods)
+		return false
+	}
+	return true
 }
 
 // hostNamed reports whether a Host is loopback or in the list by its name.
@@ -108,16 +127,16 @@ func allowOrigin(w http.ResponseWriter, origin string) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate")
-	h.Add("Vary", "Origin")
+	h.Set("Vary", "Origin")
 }
 
 // preflight answers OPTIONS; a browser asks so before it sends what a page
 // wants to send. Header names are echoed, since those of tool parameters
 // cannot be listed.
-func preflight(w http.ResponseWriter, r *http.Request) {
+func preflight(w http.ResponseWriter, r *http.Request, methods string) {
 	h := w.Header()
 	if r.Header.Get("Origin") != "" {
-		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+		h.Set("Access-Control-Allow-Methods", strings.TrimSuffix(methods, ", OPTIONS"))
 		if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
 			h.Set("Access-Control-Allow-Headers", asked)
 			h.Add("Vary", "Access-Control-Request-Headers")
@@ -127,6 +146,6 @@ func preflight(w http.ResponseWriter, r *http.Request) {
 		}
 		h.Set("Access-Control-Max-Age", "600")
 	}
-	h.Set("Allow", "GET, POST, DELETE, OPTIONS")
+	h.Set("Allow", methods)
 	w.WriteHeader(http.StatusNoContent)
 }

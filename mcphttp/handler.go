@@ -3,10 +3,8 @@ package mcphttp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -132,35 +130,42 @@ func (h *Handler) Sessions() int { return h.sessions.len() }
 // Guard returns the checks of Host and Origin, for the server's other routes.
 func (h *Handler) Guard() *Guard { return &h.guard }
 
+const methods = "GET, POST, DELETE, OPTIONS"
+
 // ServeHTTP serves one HTTP request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := h.guard.Check(r); err != nil {
-		refused(http.StatusForbidden, jsonrpc.CodeInvalidRequest, "%v", err).write(w)
-		return
-	}
-	if origin := r.Header.Get("Origin"); origin != "" {
-		allowOrigin(w, origin)
-	}
-	var f *refusal
+	h.checked(w, r, methods, h.serveOwn)
+}
+
+func (h *Handler) serveOwn(w http.ResponseWriter, r *http.Request) *refusal {
 	switch r.Method {
 	case http.MethodPost:
-		f = h.post(w, r)
+		return h.post(w, r)
 	case http.MethodGet:
-		f = h.get(w, r)
+		return h.get(w, r)
 	case http.MethodDelete:
-		f = h.delete(w, r)
-	case http.MethodOptions:
-		preflight(w, r)
-	default:
-		f = notAllowed("GET, POST, DELETE, OPTIONS")
+		return h.delete(w, r)
 	}
-	if f != nil {
+	return notAllowed(methods)
+}
+
+// route returns a handler for another path than the Handler's own.
+func (h *Handler) route(methods string, serve func(http.ResponseWriter, *http.Request) *refusal) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.checked(w, r, methods, serve) })
+}
+
+// checked serves a request that passes the Guard.
+func (h *Handler) checked(w http.ResponseWriter, r *http.Request, methods string, serve func(http.ResponseWriter, *http.Request) *refusal) {
+	if !h.guard.admit(w, r, methods) {
+		return
+	}
+	if f := serve(w, r); f != nil {
 		f.write(w)
 	}
 }
 
 // Close ends the Handler: requests that come are refused, subscriptions and
-// the streams of sessions are ended at once, and other requests may finish until
+// the streams of sessions that carry no answers are ended at once, and other requests may finish until
 // ctx ends; then their contexts do. It returns when all are answered, or soon
 // after ctx has ended with its cause. Call it before http.Server.Shutdown, which
 // waits for streams and does not end them.
@@ -174,7 +179,11 @@ func (h *Handler) Close(ctx context.Context) error {
 	}
 	h.mu.Unlock()
 	h.cancelOpen(func(x *exchange) bool { return x.method == mcp.MethodListen })
-	h.sessions.each(func(s *serverSession) { s.standing.end() })
+	h.sessions.each(func(s *serverSession) {
+		if !s.sse { // on which its requests are answered
+			s.standing.end()
+		}
+	})
 	defer h.sessions.close()
 	select {
 	case <-h.empty:
@@ -241,15 +250,9 @@ func (h *Handler) servesSessions() bool {
 	return slices.ContainsFunc(h.opts.Versions, func(v mcp.Version) bool { return !v.Stateless() })
 }
 
-// call runs the handler. A panic ends the request only.
-func (h *Handler) call(ctx context.Context, req *jsonrpc.Request) (result jsontext.Value, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			h.opts.Logger.Error("handler panicked", "method", req.Method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			result, err = nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "internal error")
-		}
-	}()
-	return h.handler.Handle(ctx, req)
+// call runs the handler.
+func (h *Handler) call(ctx context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
+	return jsonrpc.Handle(ctx, h.handler, req, h.opts.Logger)
 }
 
 // canceled reports whether ctx ended because the client took its request back.

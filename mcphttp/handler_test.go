@@ -208,7 +208,7 @@ func legacyCall(id, tool string) string {
 }
 
 // event is one server-sent event, or a comment.
-type event struct{ id, data, comment, retry string }
+type event struct{ id, data, comment, retry, kind string }
 
 // events reads a stream in the test's own simple way.
 type events struct {
@@ -251,6 +251,8 @@ func (s *events) next() (event, error) {
 			ev.data = value
 		case "retry":
 			ev.retry = value
+		case "event":
+			ev.kind = value
 		case "":
 			ev.comment = value
 		default:

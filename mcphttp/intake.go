@@ -105,7 +105,7 @@ func (in *intake) events(body io.Reader) (found bool, err error) {
 		}
 		in.count++
 		in.lastEvent, in.retry = ev.id, ev.retry
-		if ev.other || len(bytes.TrimSpace(ev.data)) == 0 {
+		if ev.kind != "" || len(bytes.TrimSpace(ev.data)) == 0 {
 			continue // no message: it may have an id, from which to resume
 		}
 		if found, err := in.take(ev.data); found || err != nil {

@@ -108,7 +108,7 @@ func (c *Conn) get(ctx context.Context, s *session, lastEvent string) (*http.Res
 	}
 	if resp.StatusCode != http.StatusOK || mediaType(resp.Header.Get("Content-Type")) != "text/event-stream" {
 		defer func() { _ = resp.Body.Close() }()
-		return nil, statusError(resp)
+		return nil, c.statusError(resp)
 	}
 	return resp, nil
 }

@@ -154,7 +154,7 @@ func (h *Handler) session(r *http.Request) (*serverSession, *refusal) {
 		return nil, refused(http.StatusBadRequest, jsonrpc.CodeInvalidRequest,
 			"the request has neither an Mcp-Session-Id, which initialize gives, nor an MCP-Protocol-Version that needs none")
 	}
-	s, ok := h.sessions.use(id, h.opts.Principal(r))
+	s, ok := h.sessions.use(id, h.opts.Principal(r), false)
 	if !ok {
 		return nil, sessionNotFound()
 	}
@@ -241,11 +241,18 @@ func (h *Handler) initialize(w http.ResponseWriter, r *http.Request, m *jsonrpc.
 	s.speak(negotiated(result))
 	if !h.sessions.add(s) {
 		s.close()
-		return refused(http.StatusServiceUnavailable, jsonrpc.CodeInternal, "too many sessions: none of %d is idle", h.opts.MaxSessions)
+		return h.tooManySessions()
 	}
 	w.Header().Set(mcp.HeaderSession, s.public.ID)
 	x.respond(m.ID, result, nil, false)
 	return nil
+}
+
+func (h *Handler) tooManySessions() *refusal {
+	if h.isClosed() {
+		return closing()
+	}
+	return refused(http.StatusServiceUnavailable, jsonrpc.CodeInternal, "too many sessions: none of %d is idle", h.opts.MaxSessions)
 }
 
 // negotiated returns the version that an answer to initialize agrees on.

@@ -32,6 +32,7 @@ var errDropped = errors.New("the request was dropped before the client fetched i
 type serverSession struct {
 	public    *jsonrpc.Session
 	principal string
+	sse       bool          // its id is good for the endpoints of SSE only, else for all but those
 	version   mcp.Version   // set before the session is registered
 	standing  *sseStream    // what belongs to no request; GET reads it
 	notes     chan struct{} // one slot: taken while a notification is handled

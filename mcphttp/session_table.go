@@ -54,12 +54,13 @@ func (t *sessionTable) oldestLocked() *serverSession {
 	return oldest
 }
 
-// use returns a principal's session for one HTTP request; release it after.
-func (t *sessionTable) use(id, principal string) (*serverSession, bool) {
+// use returns a principal's session for one HTTP request; release it after. sse
+// says which endpoint asks.
+func (t *sessionTable) use(id, principal string, sse bool) (*serverSession, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.byID[id]
-	if s == nil || s.principal != principal {
+	if s == nil || s.principal != principal || s.sse != sse {
 		return nil, false
 	}
 	s.active++

@@ -13,7 +13,7 @@ import (
 // event is one server-sent event.
 type event struct {
 	data  []byte        // lines joined by LF; the receiver's
-	other bool          // its type is not that of messages
+	kind  string        // its type; "": that of messages
 	id    string        // the last id seen on the stream, this event's included
 	retry time.Duration // likewise the last; 0: none
 }
@@ -66,7 +66,7 @@ func (e *eventReader) next() (event, error) {
 				return ev, nil
 			}
 			e.retry = ev.retry
-			size, ev.other = 0, false
+			size, ev.kind = 0, ""
 			continue
 		}
 		name, value, _ := bytes.Cut(line, []byte{':'})
@@ -83,7 +83,10 @@ func (e *eventReader) next() (event, error) {
 			}
 			lines++
 		case "event":
-			ev.other = len(value) > 0 && string(value) != "message"
+			ev.kind = string(value)
+			if ev.kind == "message" {
+				ev.kind = ""
+			}
 		case "id":
 			if bytes.IndexByte(value, 0) < 0 {
 				ev.id, touched = resumableID(value), true

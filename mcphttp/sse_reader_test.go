@@ -30,7 +30,7 @@ func readEvents(r io.Reader, limit int) ([]event, error) {
 func show(events []event) string {
 	var b strings.Builder
 	for _, ev := range events {
-		fmt.Fprintf(&b, "[%q other=%v id=%q retry=%v]", ev.data, ev.other, ev.id, ev.retry)
+		fmt.Fprintf(&b, "[%q other=%v id=%q retry=%v]", ev.data, ev.kind != "", ev.id, ev.retry)
 	}
 	return b.String()
 }
@@ -54,7 +54,7 @@ func naiveEvents(stream string) []event {
 		case line == "":
 			if data != nil || named {
 				kept = id
-				out = append(out, event{[]byte(strings.Join(data, "\n")), kind != "" && kind != "message", kept, retry})
+				out = append(out, event{[]byte(strings.Join(data, "\n")), strings.TrimPrefix(kind, "message"), kept, retry})
 			}
 			data, named, kind = nil, false, ""
 		case name == "data":

@@ -23,6 +23,7 @@ type sseWriter struct {
 	keepAlive time.Duration   // between comments on a quiet stream; 0: none
 	timeout   time.Duration   // for each piece of what is written
 
+	first  string        // an event to begin with; "": none
 	more   chan struct{} // one slot: there may be something to take
 	quit   chan struct{} // closed: another writer has the stream, or it was cut off
 	prefix string        // of event ids; set by attach, as is number
@@ -172,6 +173,9 @@ func (w *sseWriter) begin() error {
 		if err := w.write(prime); err != nil {
 			return err
 		}
+	}
+	if err := w.write(w.first); err != nil {
+		return err
 	}
 	return w.flush()
 }

@@ -71,7 +71,7 @@ func (e *StatusError) HTTPBody() []byte { return e.Body }
 
 // statusError reads what is worth telling of a response, and drains a short body
 // so that the connection can be used again.
-func statusError(resp *http.Response) *StatusError {
+func (c *Conn) statusError(resp *http.Response) *StatusError {
 	e := &StatusError{
 		Status:      resp.StatusCode,
 		ContentType: resp.Header.Get("Content-Type"),
@@ -79,7 +79,7 @@ func statusError(resp *http.Response) *StatusError {
 		Location:    location(resp),
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	e.Body = head(body, bodyHead)
+	e.Body = head(c.shown(body), bodyHead)
 	if err != nil {
 		return e
 	}
@@ -88,6 +88,14 @@ func statusError(resp *http.Response) *StatusError {
 		e.rpc = m.Error
 	}
 	return e
+}
+
+// shown hides secrets before text is cut, so that no half of one is left.
+func (c *Conn) shown(body []byte) []byte {
+	if c.opts.Hide == nil {
+		return body
+	}
+	return []byte(c.opts.Hide(string(body)))
 }
 
 // location returns where a response redirects to, without what may be secret.

@@ -155,6 +155,9 @@ func (r *Request) Log(ctx context.Context, level, logger string, data jsontext.V
 	if logger != "" {
 		params = append(append(params, `,"logger":`...), mcp.String(logger)...)
 	}
+	if data == nil {
+		data = jsontext.Value("null")
+	}
 	params = append(append(params, `,"data":`...), data...)
 	return r.Peer.Notify(ctx, mcp.MethodMessage, append(params, '}'))
 }

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"log"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -43,14 +43,13 @@ func ExampleNewFuncTool() {
 }
 
 // A whole server over standard input and output, whose tools come and go: "unlock"
-// adds another tool, and clients are told of it.
+// adds another tool, and the client is told of it.
 func Example() {
 	memory := server.NewMemory(server.MemoryOptions{Name: "vault", Version: "1.0.0"})
 	open, err := server.NewFuncTool(server.FuncTool{Name: "open", Description: "Opens the vault."},
 		func(context.Context, *server.ToolCall, struct{}) (string, error) { return "It is full of gold.", nil })
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	unlock, err := server.NewFuncTool(server.FuncTool{Name: "unlock", Description: "Unlocks the vault."},
 		func(context.Context, *server.ToolCall, struct{}) (string, error) {
@@ -60,35 +59,44 @@ func Example() {
 			return "Click.", nil
 		})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	if err := memory.Tools.Add(unlock); err != nil {
-		fmt.Println(err)
-		return
+		log.Fatal(err)
 	}
 	srv := server.New(memory, server.Options{})
 	defer srv.Close()
 
 	// A program passes os.Stdin and os.Stdout. Here the client is a conversation.
-	in, out := io.Pipe()
-	go func() { // ends with the conversation
-		defer out.Close()
-		talk(out)
-	}()
-	if err := stdio.Serve(context.Background(), in, os.Stdout, srv, nil); err != nil {
-		fmt.Println(err)
+	stdin, toServer := io.Pipe()
+	fromServer, stdout := io.Pipe()
+	go talk(toServer, fromServer) // ends with the conversation
+	if err := stdio.Serve(context.Background(), stdin, stdout, srv, nil); err != nil {
+		log.Fatal(err)
 	}
 	// Output:
-	// {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Click."}],"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"vault","version":"1.0.0"}}}}
+	// {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"Click."}]}}
+	// {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+	// {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"It is full of gold."}]}}
+	// {"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"it is not locked"}],"isError":true}}
 }
 
-// talk calls one tool, as a client of version 2026-07-28.
-func talk(w io.Writer) {
-	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
-	out := bufio.NewWriter(w)
-	_, _ = fmt.Fprintf(out, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"unlock",%s}}`+"\n", meta)
-	_ = out.Flush()
+// talk is a client that prints what it is told once it has begun.
+func talk(w io.WriteCloser, r io.Reader) {
+	defer func() { _ = w.Close() }()
+	in := bufio.NewScanner(r)
+	for _, say := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"thief","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" + `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"unlock"}}`,
+		``, // and hear of the change
+		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"open"}}`,
+		`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"unlock"}}`,
+	} {
+		_, _ = fmt.Fprintln(w, say)
+		if in.Scan() && !strings.Contains(in.Text(), "protocolVersion") {
+			fmt.Println(in.Text())
+		}
+	}
 }
 
 // Definitions may also be written by hand, and are then listed byte for byte.

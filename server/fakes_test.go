@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -81,6 +82,14 @@ type stuckPeer struct {
 	gate chan struct{}
 	shut bool
 	n    int
+	said []string // "method params"
+}
+
+// heard returns what it was told.
+func (p *stuckPeer) heard() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.said)
 }
 
 func (p *stuckPeer) block() {
@@ -102,7 +111,7 @@ func (p *stuckPeer) told() int {
 	return p.n
 }
 
-func (p *stuckPeer) Notify(ctx context.Context, _ string, _ jsontext.Value) error {
+func (p *stuckPeer) Notify(ctx context.Context, method string, params jsontext.Value) error {
 	p.mu.Lock()
 	shut, gate := p.shut, p.gate
 	p.mu.Unlock()
@@ -116,6 +125,7 @@ func (p *stuckPeer) Notify(ctx context.Context, _ string, _ jsontext.Value) erro
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.n++
+	p.said = append(p.said, method+" "+string(params))
 	return nil
 }
 

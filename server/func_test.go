@@ -64,6 +64,21 @@ func TestC100_NumbersAreExact(t *testing.T) {
 	}
 }
 
+// Bounds are compared with the number that came, not with the float next to it.
+func TestC100_BoundsAreExact(t *testing.T) {
+	tool, err := server.NewFuncTool(server.FuncTool{Name: "a", Input: jsontext.Value(`{"type":"object","properties":{"n":{"maximum":9007199254740992}}}`)},
+		func(context.Context, *server.ToolCall, map[string]jsontext.Value) (string, error) { return "", nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, bad := range map[string]bool{"9007199254740992": false, "9007199254740993": true, "18446744073709551615": true, "-9007199254740993": false, "1e300": true} {
+		result, err := callTool(t, tool, mcp.Latest, `{"n":`+n+`}`)
+		if err != nil || (result.Get("isError") != nil) != bad {
+			t.Errorf("%s: %s, %v", n, result.Raw, err)
+		}
+	}
+}
+
 func TestWrongArgumentsAreToldToTheModel(t *testing.T) {
 	ran := false
 	tool, err := server.NewFuncTool(server.FuncTool{Name: "order"}, func(context.Context, *server.ToolCall, order) (string, error) {

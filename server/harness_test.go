@@ -193,7 +193,9 @@ func dialStdio(t *testing.T, srv *server.Server, notes func(*jsonrpc.Message)) c
 	})
 	t.Cleanup(func() {
 		_ = conn.Close()
-		<-served
+		if err := <-served; err != nil {
+			t.Log("served until", err)
+		}
 	})
 	return conn
 }

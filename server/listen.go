@@ -70,14 +70,10 @@ func (l *listener) start() (ready <-chan struct{}) {
 // caughtUp notes what the client knows from the time at which the source's lists
 // became complete, but for what it has read since, and looks for later changes.
 func (l *listener) caughtUp() {
-	first := l.server.source.(StartingSource).FirstFingerprint
-	l.mu.Lock()
+	source := l.server.source.(StartingSource)
 	for _, k := range l.kinds {
-		if l.told[k] == 0 {
-			l.told[k] = first(k, l.v)
-		}
+		l.replace(k, 0, source.FirstFingerprint(k, l.v))
 	}
-	l.mu.Unlock()
 	select {
 	case l.signal <- struct{}{}:
 	default:
@@ -107,7 +103,7 @@ func (l *listener) run(ctx context.Context, ended <-chan struct{}) {
 		case <-l.server.closing:
 			return
 		}
-		l.settle(ctx)
+		l.settle(ctx, ended)
 		if err := l.tell(ctx); err != nil {
 			l.failed(err, l.signal)
 		}
@@ -127,7 +123,7 @@ func (l *listener) failed(err error, again chan struct{}) {
 }
 
 // settle waits until no change has come for a while, within bounds.
-func (l *listener) settle(ctx context.Context) {
+func (l *listener) settle(ctx context.Context, ended <-chan struct{}) {
 	quiet := time.NewTimer(l.server.opts.Settle)
 	defer quiet.Stop()
 	most := time.NewTimer(l.server.opts.SettleMax)
@@ -143,6 +139,8 @@ func (l *listener) settle(ctx context.Context) {
 		case <-most.C:
 			return
 		case <-l.server.closing:
+			return
+		case <-ended:
 			return
 		case <-ctx.Done():
 			return

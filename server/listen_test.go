@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -190,14 +191,14 @@ func TestC022_NoNewsIsNotTold(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		a := emptyTool(t, "a")
-		m.Tools.Replace([]*server.Tool{a})
+		replace(t, m, []*server.Tool{a})
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if n := len(c.take()); n != 2 {
 			t.Fatalf("%d notifications for a change that stays, want one for each listener", n)
 		}
-		m.Tools.Replace([]*server.Tool{a})
-		m.Tools.Replace([]*server.Tool{emptyTool(t, "a")}) // the same bytes
+		replace(t, m, []*server.Tool{a})
+		replace(t, m, []*server.Tool{emptyTool(t, "a")}) // the same bytes
 		time.Sleep(time.Second)
 		wantLines(t, c)
 	})
@@ -290,7 +291,7 @@ func TestSeeds2_08_OneBrokenStream(t *testing.T) {
 			t.Errorf("the client that reads again got %d messages, want the acknowledgement and one more", n)
 		}
 		cancel(jsonrpc.ErrCanceled)
-		if err := <-done; err != jsonrpc.ErrCanceled { //nolint:errorlint // the very one
+		if err := <-done; !errors.Is(err, jsonrpc.ErrCanceled) {
 			t.Error(err)
 		}
 	})
@@ -324,5 +325,12 @@ func TestListenOverHTTPIsTagged(t *testing.T) {
 	}
 	if len(seen) != 3 {
 		t.Errorf("%v, want one for each stream", seen)
+	}
+}
+
+func replace(t *testing.T, m *server.Memory, tools []*server.Tool) {
+	t.Helper()
+	if _, err := m.Tools.Replace(tools); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -37,7 +37,9 @@ func (w *walker) next() bool {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.pages = append(w.pages, string(page))
+	if w.pages = append(w.pages, string(page)); len(w.pages) > 1000 {
+		w.t.Fatal("the walk does not end")
+	}
 	obj := parse(w.t, string(page))
 	items, err := jsonrpc.Elements(obj.Get("tools"))
 	if err != nil {

@@ -95,7 +95,7 @@ func (s *Server) Handle(ctx context.Context, req *jsonrpc.Request) (jsontext.Val
 	}
 	r := &Request{Request: req, Caller: caller}
 	if req.ID.IsZero() {
-		s.notification(r)
+		s.notification(ctx, r)
 		return nil, nil
 	}
 	if req.Session != nil && !caller.Version.Stateless() && (caller.Version == "" || caller.Version.Known()) {

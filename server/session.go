@@ -106,12 +106,21 @@ func (s *Server) begin(ctx context.Context, sess *jsonrpc.Session, caller mcp.Ca
 
 // notification takes what clients tell. Cancellation is the wire's: it has the
 // request.
-func (s *Server) notification(r *Request) {
-	if r.Method != mcp.MethodInitialized || r.Session == nil {
+func (s *Server) notification(ctx context.Context, r *Request) {
+	if r.Session == nil {
 		return
 	}
-	if state, ok := r.Session.Value().(*session); ok {
+	state, ok := r.Session.Value().(*session)
+	if !ok {
+		return
+	}
+	if r.Method == mcp.MethodInitialized {
 		state.tell()
+		return
+	}
+	if source, ok := s.source.(NotificationSource); ok {
+		r.Caller = state.callerNow()
+		source.Told(ctx, r)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -252,102 +253,9 @@ func (d *declares) Info() server.Info {
 	return i
 }
 
-func TestC185_UpdatesGoToSubscribers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		src := &watched{Memory: newMemory(), may: map[string]bool{"mem:///u1": true, "mem:///u2": true, "MEM:///u1": true}}
-		srv := server.New(src, server.Options{})
-		var clients []*rawClient
-		for range 4 {
-			c := connect(t, srv)
-			c.initialize("2025-06-18")
-			synctest.Wait()
-			c.take()
-			clients = append(clients, c)
-		}
-		clients[0].ask(`1`, "resources/subscribe", `"uri":"mem:///u1"`)
-		clients[0].ask(`2`, "resources/subscribe", `"uri":"mem:///u1"`)
-		clients[1].ask(`1`, "resources/subscribe", `"uri":"mem:///u2"`)
-		clients[3].ask(`1`, "resources/subscribe", `"uri":"mem:///nobody"`)
-		wantLines(t, clients[3], `1 error -32602`)
-		synctest.Wait()
-		clients[0].take()
-		clients[1].take()
-		if src.count() != 2 {
-			t.Errorf("%d subscriptions", src.count())
-		}
-		src.update("mem:///u1", `{"uri":"mem:///u1","_meta":{"x":1}}`)
-		src.update("mem:///nobody", `{"uri":"mem:///nobody"}`)
-		wantLines(t, clients[0], `notifications/resources/updated {"uri":"mem:///u1","_meta":{"x":1}}`)
-		wantLines(t, clients[1])
-		wantLines(t, clients[2])
-
-		// C-186: each counts for itself.
-		clients[2].ask(`1`, "resources/subscribe", `"uri":"mem:///u1"`)
-		wantLines(t, clients[2], `1 {}`)
-		clients[0].ask(`3`, "resources/unsubscribe", `"uri":"mem:///u1"`)
-		clients[0].ask(`4`, "resources/unsubscribe", `"uri":"mem:///u1"`)
-		synctest.Wait()
-		clients[0].take()
-		src.update("mem:///u1", `not an object`)
-		wantLines(t, clients[0])
-		wantLines(t, clients[2], `notifications/resources/updated {"uri":"mem:///u1"}`)
-		_ = clients[2].end.Close()
-		_ = clients[1].end.Close()
-		synctest.Wait()
-		if src.count() != 0 {
-			t.Errorf("%d subscriptions after all are gone", src.count())
-		}
-
-		clients[0].ask(`5`, "resources/subscribe", `"uri":5`)
-		wantLines(t, clients[0], `5 error -32602`)
-		clients[0].ask(`6`, "resources/unsubscribe", ``)
-		wantLines(t, clients[0], `6 error -32602`)
-	})
-}
-
 // Unsubscribing while the subscription is being made ends it.
-func TestUnsubscribeOvertakesSubscribe(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		src := &watched{Memory: newMemory(), may: map[string]bool{"mem:///a": true}}
-		src.onWatch = func(string) { time.Sleep(time.Second) }
-		c := connect(t, server.New(src, server.Options{}))
-		c.initialize("2025-06-18")
-		c.ask(`1`, "resources/subscribe", `"uri":"mem:///a"`)
-		synctest.Wait()
-		c.ask(`2`, "resources/unsubscribe", `"uri":"mem:///a"`)
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		if src.started != 1 || src.count() != 0 {
-			t.Errorf("%d begun, %d left", src.started, src.count())
-		}
-	})
-}
-
 // One session may watch so many resources, and a client that does not read makes
 // nothing grow.
-func TestSubscriptionsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		src := &watched{Memory: newMemory(), may: make(map[string]bool)}
-		c := connect(t, server.New(src, server.Options{}))
-		c.initialize("2025-06-18")
-		synctest.Wait()
-		c.take()
-		for i := range 1001 {
-			uri := fmt.Sprint("mem:///", i)
-			src.may[uri] = true
-			c.ask(fmt.Sprint(i), "resources/subscribe", `"uri":"`+uri+`"`)
-			synctest.Wait()
-		}
-		got := c.takeLines()
-		if n := len(got); n != 1001 || got[1000] != "1000 error -32602" || got[999] != "999 {}" {
-			t.Errorf("%d answers, %q", n, got[n-2:])
-		}
-		long := `{"uri":"mem:///5","x":"` + strings.Repeat("x", 1<<17) + `"}`
-		src.update("mem:///5", long)
-		wantLines(t, c, `notifications/resources/updated {"uri":"mem:///5"}`)
-	})
-}
-
 func TestSetLevel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &recorder{Memory: newMemory()}
@@ -374,3 +282,93 @@ func TestSetLevel(t *testing.T) {
 		}
 	})
 }
+
+// A list that changes while it is made is made again, and what a session then gets
+// it is not told of.
+func TestListThatChangesMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &slowList{Memory: newMemory(), during: func() {}}
+		c := connect(t, server.New(src, server.Options{}))
+		c.initialize("2025-11-25")
+		synctest.Wait()
+		c.take()
+		n := 0
+		src.during = func() { // behind the page, but before it is answered
+			if n++; n == 1 {
+				add(t, src.Tools, emptyTool(t, "a"))
+			}
+		}
+		c.ask(`1`, "tools/list", ``)
+		wantLines(t, c, `1 {"tools":[{"name":"a","inputSchema":{"type":"object"}}]}`)
+		time.Sleep(time.Second)
+		wantLines(t, c)
+		// One that never comes to rest is answered all the same, and its changes told.
+		src.during = func() { n++; add(t, src.Tools, emptyTool(t, fmt.Sprint(n))) }
+		c.ask(`2`, "tools/list", ``)
+		synctest.Wait()
+		if got := c.take(); len(got) != 1 || got[0].Error != nil {
+			t.Errorf("%v", got)
+		}
+		time.Sleep(time.Second)
+		wantLines(t, c, `notifications/tools/list_changed`)
+	})
+}
+
+type slowList struct {
+	*server.Memory
+	during func()
+}
+
+func (s *slowList) List(ctx context.Context, r *server.Request, k mcp.Kind, cursor *string) (jsontext.Value, error) {
+	page, err := s.Memory.List(ctx, r, k, cursor)
+	s.during()
+	return page, err
+}
+
+// All that a client may do with its session, at once: nothing is left behind.
+func TestSessionUnderStress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &watched{Memory: newMemory(), may: map[string]bool{"mem:///a": true, "mem:///b": true}}
+		srv := server.New(src, server.Options{})
+		peer := &stuckPeer{}
+		sess := jsonrpc.NewSession("", peer)
+		requests := [][2]string{
+			{"initialize", `{"protocolVersion":"2025-11-25"}`},
+			{"notifications/initialized", `{}`},
+			{"resources/subscribe", `{"uri":"mem:///a"}`},
+			{"resources/subscribe", `{"uri":"mem:///b"}`},
+			{"resources/unsubscribe", `{"uri":"mem:///a"}`},
+			{"tools/list", `{}`},
+			{"tools/list", `{` + meta + `}`},
+			{"logging/setLevel", `{"level":"info"}`},
+		}
+		var wg sync.WaitGroup
+		for i := range requests {
+			wg.Go(func() {
+				for n := range 200 {
+					req := &jsonrpc.Request{Method: requests[i][0], Params: parse(t, requests[i][1]), Session: sess, Peer: peer}
+					if !strings.HasPrefix(req.Method, "notifications/") {
+						req.ID = jsonrpc.IntID(int64(n))
+					}
+					_, _ = srv.Handle(t.Context(), req) // an error: there was no session yet, or it was replaced
+				}
+			})
+		}
+		wg.Go(func() {
+			for n := range 200 {
+				add(t, src.Tools, emptyTool(t, fmt.Sprint(n)))
+				src.update("mem:///a", `{"uri":"mem:///a"}`)
+			}
+		})
+		wg.Wait()
+		sess.Close()
+		synctest.Wait()
+		if n := src.count(); n != 0 {
+			t.Errorf("%d subscriptions are left", n)
+		}
+	})
+}
+
+// A client that does not read is told the newest of each resource once it reads
+// again, and nothing of what it does not watch any more.
+// What waits for one client is bounded: of more, the oldest are dropped.

@@ -81,6 +81,14 @@ type ResourceWatcher interface {
 // Caller.LogLevel.
 type LogSource interface{ SetLevel(level string) }
 
+// NotificationSource is a Source that takes what clients with sessions tell and
+// the server has no use for: progress with a request that the source made of them.
+type NotificationSource interface {
+	// Told is called with the notifications of one client in order, and keeps
+	// the next one waiting.
+	Told(ctx context.Context, req *Request)
+}
+
 // StartingSource is a Source whose List waits, at first, until its lists are
 // complete. A client that wanted to be told of changes before that knows what was
 // listed then.

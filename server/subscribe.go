@@ -108,27 +108,38 @@ func (u *updates) wake() {
 	}
 }
 
-// watchAll watches the resources of a filter, and leaves in it those that can be
-// watched.
+// watchAll watches the resources of a filter, all at once since a source may have
+// to ask for each, and leaves in it those that can be watched.
 func (s *Server) watchAll(ctx context.Context, r *Request, f *filter, u *updates) (stop func()) {
-	var stops []func()
+	if s.watch == nil {
+		f.uris = nil
+		return func() {}
+	}
+	stops, can := make([]func(), len(f.uris)), make([]bool, len(f.uris))
+	var all sync.WaitGroup
+	for i, uri := range f.uris {
+		all.Go(func() { // ends when the source has answered; ctx is the request's
+			stop, err := s.watch.WatchResource(ctx, r, uri, func(params jsontext.Value) { u.add(uri, withURI(params, uri)) })
+			if err != nil {
+				s.opts.Logger.Debug("resource not watched", "uri", uri, "err", err)
+				return
+			}
+			stops[i], can[i] = stop, true
+		})
+	}
+	all.Wait()
 	var watched []string
-	for _, uri := range f.uris {
-		if s.watch == nil {
-			break
+	for i, uri := range f.uris {
+		if can[i] {
+			watched = append(watched, uri)
 		}
-		stop, err := s.watch.WatchResource(ctx, r, uri, func(params jsontext.Value) { u.add(uri, withURI(params, uri)) })
-		if err != nil {
-			s.opts.Logger.Debug("resource not watched", "uri", uri, "err", err)
-			continue
-		}
-		stops = append(stops, stop)
-		watched = append(watched, uri)
 	}
 	f.uris = watched
 	return func() {
 		for _, stop := range stops {
-			stop()
+			if stop != nil {
+				stop()
+			}
 		}
 	}
 }

@@ -61,6 +61,11 @@ type Command struct {
 	// during the call only.
 	Stderr func(line []byte, dropped int)
 
+	// Hide, if not nil, returns what may be shown of text that the child wrote to its
+	// standard error. Whatever tells of that has been through it: the Stderr hook,
+	// Process.Stderr and ExitError. It may be called from several goroutines.
+	Hide func(text string) string
+
 	// MaxFrame and Noise are the ReaderOptions for a connection over the pipes.
 	MaxFrame int
 	Noise    func(line []byte)

@@ -25,5 +25,5 @@
 // are for one each. Frames and results belong to who gets them.
 //
 // The package does not know what the messages mean, does not start a server again
-// that has died, and does not redact what a server prints.
+// that has died, and hides nothing of what a server prints unless told what (see [Command].Hide).
 package stdio

@@ -18,7 +18,7 @@ type ExitError struct {
 }
 
 // Error returns the exit status and the last lines of standard error. They are the
-// child's words: a secret it printed is in them.
+// child's words: a secret it printed is in them, but for what [Command].Hide hides.
 func (e *ExitError) Error() string {
 	state := "unknown status"
 	if e.State != nil {
@@ -40,7 +40,7 @@ type Process struct {
 	stdin   *os.File
 	stdout  *output
 	stderr  *output
-	ring    *ring
+	errs    *stderrReader
 
 	exited chan struct{} // closed when the process was waited for; state is set
 	state  *os.ProcessState
@@ -61,7 +61,7 @@ type Process struct {
 func start(c *Command, path string, env []string) (*Process, error) {
 	p := &Process{
 		command: c,
-		ring:    newRing(stderrRingSize),
+		errs:    &stderrReader{ring: newRing(stderrRingSize), hook: c.Stderr, hide: c.Hide},
 		exited:  make(chan struct{}),
 		stop:    make(chan struct{}),
 		done:    make(chan struct{}),
@@ -81,9 +81,8 @@ func start(c *Command, path string, env []string) (*Process, error) {
 		closeAll([]*os.File{p.stdin, p.stdout.file, p.stderr.file})
 		return nil, err
 	}
-	errs := &stderrReader{ring: p.ring, hook: c.Stderr}
-	go errs.run(p.stderr) // ends with the pipe, which supervise closes
-	go p.supervise()      // ends some time after the process, or after Stop
+	go p.errs.run(p.stderr) // ends with the pipe, which supervise closes
+	go p.supervise()        // ends some time after the process, or after Stop
 	return p, nil
 }
 
@@ -139,7 +138,7 @@ func (p *Process) supervise() {
 	case <-p.stop:
 		terminated = p.escalate()
 	}
-	_ = p.stdin.Close()
+	_ = p.stdin.Close() // it may be closed already
 	select {
 	case <-p.exited:
 	default:
@@ -151,7 +150,7 @@ func (p *Process) supervise() {
 // escalate ends the process: politely first. It returns when its group was told to
 // terminate, zero if that was not necessary.
 func (p *Process) escalate() (terminated time.Time) {
-	_ = p.stdin.Close()
+	_ = p.stdin.Close() // it may be closed already
 	if waitFor(p.exited, p.command.exitWait()) {
 		return time.Time{}
 	}
@@ -179,9 +178,9 @@ func (p *Process) finish(terminated time.Time) {
 	drained := time.Now().Add(drainWait)
 	for _, out := range []*output{p.stdout, p.stderr} {
 		waitFor(out.ended, time.Until(drained))
-		_ = out.file.Close()
+		_ = out.file.Close() // a pipe: nothing is lost
 	}
-	exit := &ExitError{Name: p.command.Name, Stderr: p.ring.tail()}
+	exit := &ExitError{Name: p.command.Name, Stderr: p.errs.tail()}
 	if p.left == nil {
 		exit.State = p.state
 	}
@@ -230,7 +229,7 @@ func (p *Process) Stdin() io.WriteCloser { return p.stdin }
 func (p *Process) Stdout() io.Reader { return p.stdout }
 
 // Stderr returns a copy of the last 64 KiB of the process's standard error.
-func (p *Process) Stderr() []byte { return p.ring.tail() }
+func (p *Process) Stderr() []byte { return p.errs.tail() }
 
 // Done is closed when the process has exited and its output has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }

@@ -11,6 +11,7 @@ import (
 const (
 	stderrRingSize  = 64 << 10 // what Process.Stderr returns at most
 	stderrLineSize  = 4 << 10  // what the hook is shown of a line
+	stderrCutSize   = 4 << 10  // what is read beyond that, so that Hide sees no half of a secret
 	stderrLineRate  = 100      // lines per second for the hook
 	reasonLines     = 5        // of standard error in an ExitError's text
 	reasonLineBytes = 300      // of each of them
@@ -21,8 +22,9 @@ const (
 type stderrReader struct {
 	ring *ring
 	hook func(line []byte, dropped int)
+	hide func(text string) string // nil: everything may be shown
 
-	line    []byte // the unfinished line, at most stderrLineSize
+	line    []byte // the unfinished line, at most stderrLineSize and stderrCutSize
 	dropped int    // lines the hook was spared since it was last called
 	second  time.Time
 	shown   int // lines since second
@@ -57,7 +59,7 @@ func (s *stderrReader) split(p []byte, now time.Time) {
 		if i >= 0 {
 			piece = p[:i]
 		}
-		if room := stderrLineSize - len(s.line); room > 0 {
+		if room := stderrLineSize + stderrCutSize - len(s.line); room > 0 {
 			s.line = append(s.line, piece[:min(room, len(piece))]...)
 		}
 		if i < 0 {
@@ -82,8 +84,26 @@ func (s *stderrReader) endLine(now time.Time) {
 		return
 	}
 	s.shown++
-	s.hook(line, s.dropped)
+	if s.hide != nil {
+		line = []byte(s.hide(string(line)))
+	}
+	s.hook(line[:min(len(line), stderrLineSize)], s.dropped)
 	s.dropped = 0
+}
+
+// tail returns what may be shown of the end of a standard error. If the start was
+// forgotten, so is what may be half of a secret there.
+func (s *stderrReader) tail() []byte {
+	tail := s.ring.tail()
+	if s.hide == nil {
+		return tail
+	}
+	full := len(tail) == stderrRingSize
+	tail = []byte(s.hide(string(tail)))
+	if full {
+		tail = tail[min(len(tail), stderrCutSize):]
+	}
+	return tail
 }
 
 // lastLines returns the last lines of a standard error as one line of printable

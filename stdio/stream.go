@@ -202,17 +202,17 @@ func pipeStream(in io.Reader, out io.Writer, opts *ReaderOptions) (s *stream, re
 			_ = reads.SetReadDeadline(past) // it worked before
 		}
 		if canWrite {
-			_ = writes.SetWriteDeadline(past)
+			_ = writes.SetWriteDeadline(past) // likewise
 		}
 	})
 	return s, func() {
 		_ = s.Close() // never fails
 		if canRead {
 			<-s.reading
-			_ = reads.SetReadDeadline(time.Time{})
+			_ = reads.SetReadDeadline(time.Time{}) // likewise
 		}
 		if canWrite {
-			_ = writes.SetWriteDeadline(time.Time{})
+			_ = writes.SetWriteDeadline(time.Time{}) // likewise
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,6 +31,7 @@ func TestMain(m *testing.M) {
 //	await ready             wait until none of its servers is starting, too
 //	await gone              wait until there is none any more
 //	taken                   take a port; sets $TAKEN to its address
+//	proxy                   start an HTTP proxy that answers 418 to all; sets $PROXY to its URL
 //	json FILE               the file must be one JSON value
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -44,9 +46,18 @@ func TestScripts(t *testing.T) {
 			return os.MkdirAll(filepath.Join(env.WorkDir, "home"), 0o700)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": exits, "await": await, "taken": taken, "json": isJSON,
+			"exits": exits, "await": await, "taken": taken, "proxy": proxy, "json": isJSON,
 		},
 	})
+}
+
+// proxy starts a server that is asked for what is elsewhere.
+func proxy(ts *testscript.TestScript, _ bool, _ []string) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "asked for "+r.URL.String(), http.StatusTeapot)
+	}))
+	ts.Defer(server.Close)
+	ts.Setenv("PROXY", server.URL)
 }
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {

@@ -5,18 +5,22 @@ package app
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/mcp-roster/roster/internal/admin"
+	"github.com/mcp-roster/roster/internal/auth"
 	"github.com/mcp-roster/roster/internal/catalog"
 	"github.com/mcp-roster/roster/internal/config"
 	"github.com/mcp-roster/roster/internal/gateway"
@@ -68,8 +72,8 @@ type App struct {
 	serving sync.WaitGroup
 	cancel  context.CancelFunc
 
-	mu  sync.Mutex // guards url
-	url string
+	mu       sync.Mutex // guards endpoint
+	endpoint Endpoint
 }
 
 // implementation is how this program names itself, to clients and to servers.
@@ -150,14 +154,9 @@ func (a *App) source() *admin.Source {
 // Status says how everything is.
 func (a *App) Status() admin.Status { return a.status.Status() }
 
-// Ready is closed when lists are complete, or were waited for long enough.
-func (a *App) Ready() <-chan struct{} { return a.catalog.Ready() }
-
 // URL is where clients connect; "" if there is no port.
 func (a *App) URL() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.url
+	return a.Endpoint().URL
 }
 
 // Limits of the HTTP server. There is no limit on writing: streams last.
@@ -168,8 +167,14 @@ const (
 )
 
 // Listen serves MCP at http://address/mcp, with the routes of admin beside it.
-// The error for a port that is taken says what to do.
+// The error for a port that is taken says what to do. With a certificate in the
+// configuration it is HTTPS, and with keys each request for data needs one.
 func (a *App) Listen(ctx context.Context, address string) error {
+	keys := a.keys()
+	security, err := serverTLS(a.opts.Config.Roster)
+	if err != nil {
+		return err
+	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		if errors.Is(err, syscall.EADDRINUSE) {
@@ -177,19 +182,23 @@ func (a *App) Listen(ctx context.Context, address string) error {
 		}
 		return fmt.Errorf("cannot listen: %w", err)
 	}
-	a.handler = mcphttp.NewHandler(a.server, mcphttp.HandlerOptions{AllowedHosts: a.opts.Hosts, Logger: a.log})
-	mux := http.NewServeMux()
-	mux.Handle("/mcp", a.refuseLoop(a.handler))
-	routes := http.NewServeMux()
-	a.status.Register(routes)
-	mux.Handle("/", a.handler.Guard().Wrap(routes))
+	endpoint := Endpoint{URL: "http://" + l.Addr().String() + "/mcp", PID: os.Getpid()}
+	if security != nil {
+		endpoint.URL = "https" + strings.TrimPrefix(endpoint.URL, "http")
+		endpoint.Cert = security.Certificates[0].Certificate[0]
+		l = tls.NewListener(l, security)
+	}
+	if keys != nil {
+		endpoint.Key = auth.NewKey()
+		keys = append(keys, auth.Key{Name: localPrincipal, Hash: auth.HashKey(endpoint.Key)})
+	}
 	a.http = &http.Server{
-		Handler: mux, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		Handler: a.routes(keys), TLSConfig: security, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		ErrorLog:    slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 	}
 	a.mu.Lock()
-	a.url = "http://" + l.Addr().String() + "/mcp"
+	a.endpoint = endpoint
 	a.mu.Unlock()
 	a.serving.Go(func() { // ends with Close
 		if err := a.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -203,7 +212,7 @@ func (a *App) Listen(ctx context.Context, address string) error {
 
 // ServeStdio serves one client over a pair of pipes until in ends or ctx does.
 func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	return stdio.Serve(ctx, in, out, a.server, nil)
+	return stdio.Serve(ctx, in, out, a.server, &stdio.ServeOptions{Conn: jsonrpc.ConnOptions{Logger: a.log}})
 }
 
 // closeTime is how long clients may take to be told that the gateway closes.

@@ -229,9 +229,60 @@ func TestListChanged_InsideCall(t *testing.T) {
 	}
 }
 
-// TestListChanged_LateServer has a server that comes after the first list be
+// TestSeeds4_08_EveryKind has a server of each era add to and remove from each of
+// its lists: each is listed again and each client told of that kind alone.
+func TestSeeds4_08_EveryKind(t *testing.T) {
+	backends, entries := changedBackends(t)
+	for name, b := range backends {
+		for _, k := range mcp.Kinds {
+			b.Set(k, definition(k, name, 1), definition(k, name, 2))
+		}
+	}
+	g := newGateway(t, "", entries...)
+	for _, b := range backends {
+		listening(t, g, b)
+	}
+	clients := g.audience(5)
+	for name, b := range backends {
+		for _, k := range mcp.Kinds {
+			// Templates have no notification of their own.
+			var before [len(mcp.Kinds)][]int
+			for _, other := range mcp.Kinds {
+				before[other] = clients.counts(other)
+			}
+			b.Set(k, definition(k, name, 3), definition(k, name, 2))
+			b.Changed(bounded(t), k)
+			clients.told(t, k, before[k])
+			for _, c := range clients {
+				want := []string{definition(k, name, 2), definition(k, name, 3)}
+				if k == mcp.Tools || k == mcp.Prompts {
+					want = exposed(name, want)
+				}
+				var own []string
+				for _, item := range list(t, c, k) {
+					if strings.Contains(item, name+"__") || strings.Contains(item, "//"+name+"/") {
+						own = append(own, item)
+					}
+				}
+				same(t, k.String()+" of "+name, own, want)
+			}
+			for _, other := range mcp.Kinds {
+				if other.ChangedMethod() == k.ChangedMethod() {
+					continue
+				}
+				for i, n := range clients.counts(other) {
+					if n != before[other][i] {
+						t.Errorf("client %d (%s) was told of %s when %s changed", i, clients[i].Version, other, k)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestSeeds5_06_LateServer has a server that comes after the first list be
 // listed, and clients be told, without a restart (C-026).
-func TestListChanged_LateServer(t *testing.T) {
+func TestSeeds5_06_LateServer(t *testing.T) {
 	b := &mcptest.Backend{Version: mcp.V20250618}
 	b.Set(mcp.Tools, tool("late"))
 	site := b.OnHTTP(t)

@@ -14,10 +14,10 @@ import (
 	"github.com/mcp-roster/roster/mcp"
 )
 
-// TestChurn_WalksUnderWay has clients walk, in small pages, while servers come
+// TestSeeds5_04_WalksUnderWay has clients walk, in small pages, while servers come
 // and go and their tools do. Each tool that is there all along is in every walk
 // exactly once and in its place, and no tool is in a walk twice.
-func TestChurn_WalksUnderWay(t *testing.T) {
+func TestSeeds5_04_WalksUnderWay(t *testing.T) {
 	const stable, servers = 8, 5
 	var backends []*mcptest.Backend
 	var sites []*mcptest.Site

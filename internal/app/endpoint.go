@@ -1,8 +1,11 @@
 package app
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -19,6 +22,19 @@ import (
 type Endpoint struct {
 	URL string `json:"url"`
 	PID int    `json:"pid"`
+	// Key is good for this gateway while it runs; "": it asks for none. Who may
+	// read the file may use the gateway.
+	Key string `json:"key,omitempty"`
+	// Cert is the certificate that the gateway shows, in DER; nil: it serves
+	// plain HTTP.
+	Cert []byte `json:"cert,omitempty"`
+}
+
+// Endpoint says where this gateway is reached.
+func (a *App) Endpoint() Endpoint {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.endpoint
 }
 
 const endpointFile = "endpoint.json"
@@ -50,12 +66,38 @@ func (e Endpoint) Alive(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	resp, err := http.DefaultClient.Do(req)
+	asker := http.Client{Transport: e.Transport()}
+	resp, err := asker.Do(req)
 	if err != nil {
 		return false
 	}
 	defer resp.Body.Close()
 	return resp.StatusCode == http.StatusOK
+}
+
+// Transport returns what makes requests to the gateway; nil: what does by
+// default. One whose certificate is known has to show that, whatever name is in it.
+func (e Endpoint) Transport() http.RoundTripper {
+	if e.Cert == nil {
+		return nil
+	}
+	const idle = 5 * time.Second
+	return &http.Transport{
+		DisableCompression: true,
+		IdleConnTimeout:    idle,
+		TLSClientConfig: &tls.Config{
+			InsecureSkipVerify: true, //nolint:gosec // VerifyConnection does it
+			MinVersion:         tls.VersionTLS12,
+			VerifyConnection:   e.verify,
+		},
+	}
+}
+
+func (e Endpoint) verify(state tls.ConnectionState) error {
+	if len(state.PeerCertificates) == 0 || !bytes.Equal(state.PeerCertificates[0].Raw, e.Cert) {
+		return errors.New("another gateway answers here: its certificate is not that of the one that was started")
+	}
+	return nil
 }
 
 // announce writes the endpoint file, unless this gateway is private or another
@@ -68,7 +110,7 @@ func (a *App) announce(ctx context.Context) {
 		a.log.Info("other commands go on using the gateway that ran before", "url", other.URL)
 		return
 	}
-	data, err := json.Marshal(Endpoint{a.URL(), os.Getpid()})
+	data, err := json.Marshal(a.Endpoint())
 	if err != nil {
 		a.log.Warn("other commands will not find this gateway", "err", err)
 		return

@@ -74,11 +74,11 @@ func answering(definitions ...string) *mcptest.Backend {
 	return b
 }
 
-// TestFaults_FourOfThirtyFive has four servers that misbehave beside 31 good ones:
+// TestSeeds5_07_FourOfThirtyFive has four servers that misbehave beside 31 good ones:
 // the list of the good ones is there as soon as it can be, calls to them take as
 // long as without the four, and the status says what is wrong (C-004, C-024,
 // C-025, C-030).
-func TestFaults_FourOfThirtyFive(t *testing.T) {
+func TestSeeds5_07_FourOfThirtyFive(t *testing.T) {
 	var good []entry
 	var want []string
 	for i := range 31 {

@@ -25,6 +25,13 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if os.Getenv(loudVariable) != "" {
+		if err := serveLoud(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	code := mcptest.Main(m)
 	if code == 0 && !mcptest.IsPlug() {
 		if err := goleak.Find(); err != nil {

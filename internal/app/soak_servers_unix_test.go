@@ -62,7 +62,7 @@ type subject struct {
 	eras     [2]*mcptest.Backend
 	era      int
 	volatile []string
-	all      []string // its tools
+	all      []string      // its tools
 	next     int           // number of the next volatile tool
 	resumed  chan struct{} // closed when the server is not stopped any more
 }
@@ -80,7 +80,7 @@ func newSubject(t testing.TB, i int, name string, good bool) (*subject, entry) {
 	const limits = `"timeout":"3s","connectTimeout":"10s"`
 	if i%3 == 0 {
 		s.socket = mcptest.NewSocket(t, func(ctx context.Context, conn net.Conn, _ int) {
-			_ = stdio.Serve(ctx, conn, &loud{Conn: conn, subject: s}, s.backend(), nil) // it ends as the soak wants
+			_ = stdio.Serve(ctx, conn, &mouth{Conn: conn, subject: s}, s.backend(), nil) // it ends as the soak wants
 		})
 		return s, piped(name, s.socket, limits)
 	}
@@ -198,16 +198,16 @@ func (s *subject) hook(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// loud is the output of a server on pipes, as its mood has it.
-type loud struct {
+// mouth is the output of a server on pipes, as its mood has it.
+type mouth struct {
 	net.Conn
 	subject *subject
 }
 
 // Write writes whole frames.
-func (l *loud) Write(p []byte) (int, error) {
+func (m *mouth) Write(p []byte) (int, error) {
 	n := len(p)
-	switch mood(l.subject.mood.Load()) {
+	switch mood(m.subject.mood.Load()) {
 	case twice:
 		p = bytes.Repeat(p, 2)
 	case wrongIDs:
@@ -217,7 +217,7 @@ func (l *loud) Write(p []byte) (int, error) {
 		noise += strings.Repeat("z", rand.IntN(1<<20)) + "\n" + `{"jsonrpc":"2.0","id":123456789,"result":{}}` + "\n"
 		p = append([]byte(noise), p...)
 	}
-	if _, err := l.Conn.Write(p); err != nil {
+	if _, err := m.Conn.Write(p); err != nil {
 		return 0, err
 	}
 	return n, nil

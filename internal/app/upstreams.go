@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -33,25 +34,55 @@ func (a *App) upstreams(info jsontext.Value) []*upstream.Server {
 }
 
 func (a *App) upstream(s config.Server, info jsontext.Value) *upstream.Server {
-	log := a.log.With("server", s.Name)
+	secrets := s.Secrets()
+	log := slog.New(secrets.Handler(a.log.Handler())).With("server", s.Name)
 	key := s.Key()
+	odd := oddities{logger: log}
 	return upstream.New(upstream.Options{
-		Name: s.Name, Dial: a.dial(s), HTTP: s.Transport != config.Stdio, Info: info,
+		Name: s.Name, Dial: a.dial(s, secrets, log), HTTP: s.Transport != config.Stdio, Info: info,
 		Capabilities:   jsontext.Value(capabilities),
 		ConnectTimeout: s.ConnectTimeout, RequestTimeout: s.Timeout,
 		StartWait: a.opts.Config.Roster.StartupWait,
 		Known:     upstream.Known{Server: a.remembered(s.Name, key)},
+		Hide:      secrets.Hide,
 		Logger:    log,
 		Hooks: upstream.Hooks{
-			Notification: func(m *jsonrpc.Message) {
-				if m.Method == mcp.MethodUpdated {
-					a.gateway.Updated(s.Name, m.Params)
-				}
+			Notification: func(m *jsonrpc.Message) { a.gateway.Notification(a.base, s.Name, m) },
+			Lists: func(l upstream.Lists) {
+				odd.log(l)
+				a.listed(s.Name, key, l)
 			},
-			Lists: func(l upstream.Lists) { a.listed(s.Name, key, l) },
 			State: func(st upstream.Status) { a.stateChanged(log, st) },
 		},
 	})
+}
+
+// oddities logs what is odd about the lists of one server, each as long as it
+// lasts once. The hook for lists calls it, and never twice at a time.
+type oddities struct {
+	logger *slog.Logger
+	said   map[string]bool
+}
+
+func (o *oddities) log(l upstream.Lists) {
+	now := make(map[string]bool)
+	var fresh []string
+	for _, listed := range l.Kinds {
+		if listed.List == nil {
+			continue
+		}
+		for _, w := range listed.List.Warnings {
+			if !o.said[w] && !now[w] {
+				fresh = append(fresh, w)
+			}
+			now[w] = true
+		}
+	}
+	o.said = now
+	const most = 10 // of one list, lest a server fill the log
+	for _, w := range fresh[:min(len(fresh), most)] {
+		o.logger.Warn("the server's list is odd", "what", w)
+	}
 }
 
 // remembered is what an earlier process learned of a server.
@@ -116,9 +147,16 @@ func firstErr(st upstream.Status) error {
 	return nil
 }
 
+// wire keeps a nil connection from becoming a wire that is not nil.
+func wire(conn *mcphttp.Conn, err error) (client.Wire, error) {
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
+}
+
 // dial returns how a server is reached.
-func (a *App) dial(s config.Server) client.Dial {
-	log := a.log.With("server", s.Name)
+func (a *App) dial(s config.Server, secrets *config.Secrets, log *slog.Logger) client.Dial {
 	if s.Transport != config.Stdio {
 		header := make(http.Header)
 		for _, h := range s.Headers {
@@ -126,9 +164,18 @@ func (a *App) dial(s config.Server) client.Dial {
 		}
 		header.Set(loopHeader, a.id)
 		return func(ctx context.Context, in client.Incoming) (client.Wire, error) {
-			return mcphttp.Dial(ctx, s.URL, mcphttp.DialOptions{
-				Header: header, Notification: in.Notification, Handler: in.Handler, Gap: in.Gap, Logger: log,
-			})
+			roots, err := rootCAs(s.CAFile)
+			if err != nil {
+				return nil, err
+			}
+			opts := mcphttp.DialOptions{
+				Header: header, RootCAs: roots, Notification: in.Notification, Handler: in.Handler, Route: in.Route, Gap: in.Gap,
+				Hide: secrets.Hide, Logger: log,
+			}
+			if s.Transport == config.SSE {
+				return wire(mcphttp.DialSSE(ctx, s.URL, opts))
+			}
+			return wire(mcphttp.Dial(ctx, s.URL, opts))
 		}
 	}
 	env := make([]string, len(s.Env))
@@ -137,7 +184,7 @@ func (a *App) dial(s config.Server) client.Dial {
 	}
 	env = append(env, inside(a.store.Dir()))
 	cmd := &stdio.Command{
-		Name: s.Command, Args: s.Args, Dir: s.Dir, Env: env, InheritEnv: s.InheritEnv,
+		Name: s.Command, Args: s.Args, Dir: s.Dir, Env: env, InheritEnv: s.InheritEnv, Hide: secrets.Hide,
 		Noise: func(line []byte) {
 			log.Warn("the server wrote a line to stdout that is not a message", "bytes", len(line))
 		},
@@ -146,6 +193,6 @@ func (a *App) dial(s config.Server) client.Dial {
 		},
 	}
 	return func(ctx context.Context, in client.Incoming) (client.Wire, error) {
-		return cmd.Dial(ctx, jsonrpc.ConnOptions{Handler: in.Handler, Notification: in.Notification, Logger: log})
+		return cmd.Dial(ctx, jsonrpc.ConnOptions{Handler: in.Handler, Route: in.Route, Notification: in.Notification, Logger: log})
 	}
 }

@@ -130,9 +130,9 @@ func (f *fleet) kill() {
 	}
 }
 
-// TestWalks_35Servers has walks of 420 tools that are the same to the byte,
+// TestSeeds5_01_35Servers has walks of 420 tools that are the same to the byte,
 // whatever happens to the servers (C-002, C-011, C-013).
-func TestWalks_35Servers(t *testing.T) {
+func TestSeeds5_01_35Servers(t *testing.T) {
 	f := newFleet(t, 20, 15)
 	g := newGateway(t, `"pageItems":7`, f.entries...)
 	c := g.http(mcp.Latest)

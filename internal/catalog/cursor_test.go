@@ -26,7 +26,7 @@ func TestAllItemsAtAnyPageSize(t *testing.T) {
 
 // C-002: walks of an unchanged catalog are the same, byte for byte, also while
 // servers list again what they listed before, and after a restart.
-func TestWalksOfAnUnchangedCatalog(t *testing.T) {
+func TestSeeds5_01_WalksOfAnUnchangedCatalog(t *testing.T) {
 	dir := t.TempDir()
 	var options []catalog.ServerOptions
 	lists := make(map[string]catalog.Lists)
@@ -81,7 +81,7 @@ func TestWalksOfAnUnchangedCatalog(t *testing.T) {
 // C-010: cursors that are damaged, of another kind, of another order, or of a
 // catalog whose order was never saved, are refused and never taken for the first
 // page.
-func TestForeignCursors(t *testing.T) {
+func TestSeeds5_05_ForeignCursors(t *testing.T) {
 	dir := t.TempDir()
 	store := openStore(t, dir)
 	small := mcp.PageLimits{Items: 1}
@@ -172,7 +172,7 @@ func FuzzCursor(f *testing.F) {
 }
 
 // A walk goes on behind an item, a server or a whole block that is gone.
-func TestWalkOverGaps(t *testing.T) {
+func TestSeeds5_03_WalkOverGaps(t *testing.T) {
 	dir := t.TempDir()
 	store := openStore(t, dir)
 	opts := catalog.Options{Store: store, Page: mcp.PageLimits{Items: 2}}

@@ -12,11 +12,11 @@ import (
 	"github.com/mcp-roster/roster/mcp"
 )
 
-// TestWalksAmongChanges holds random walks against a model, while servers come
+// TestSeeds5_04_WalksAmongChanges holds random walks against a model, while servers come
 // and go, their lists change, and the catalog is built anew from its store: each
 // item that is there for the whole walk is returned exactly once, and none twice;
 // and the order is always that of the servers and of first sight.
-func TestWalksAmongChanges(t *testing.T) {
+func TestSeeds5_04_WalksAmongChanges(t *testing.T) {
 	const seeds, steps = 40, 120
 	for seed := range uint64(seeds) {
 		m := newModel(t, seed)

@@ -42,7 +42,7 @@ func untilDone(t *testing.T, write func(), readers ...func() error) {
 // C-023: while 50 tools are replaced by 50 others, each list has the old or the
 // new ones, whole, and what it has can be found; those of another server are
 // always there.
-func TestReadersSeeWholeLists(t *testing.T) {
+func TestSeeds4_08_ReadersSeeWholeLists(t *testing.T) {
 	c := open(servers("a", "b"), catalog.Options{})
 	sets := [2]catalog.Lists{}
 	for i := range sets {

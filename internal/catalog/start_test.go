@@ -26,7 +26,7 @@ func isReady(c *catalog.Catalog) bool {
 
 // C-011, C-013: in whatever order servers answer at the start, order and names
 // are the same.
-func TestOrderOfArrival(t *testing.T) {
+func TestSeeds5_02_OrderOfArrival(t *testing.T) {
 	var opts []catalog.ServerOptions
 	for _, name := range []string{"zeta", "alpha", "mid", "Beta", "omega"} {
 		opts = append(opts, prefixed(name, "")) // all want the same names

@@ -2,29 +2,32 @@ package cli
 
 import "testing"
 
-func TestCheckListen(t *testing.T) {
+func TestCheckListen(t *testing.T) { // C-152
 	tests := []struct {
 		address  string
 		insecure bool
 		ok       bool
+		keys     bool
 	}{
-		{"", false, true},
-		{"127.0.0.1:7678", false, true},
-		{"127.8.8.8:0", false, true},
-		{"localhost:0", false, true},
-		{"[::1]:0", false, true},
-		{"[::ffff:127.0.0.1]:0", false, true},
-		{":7678", false, false},
-		{"0.0.0.0:7678", false, false},
-		{"[::]:7678", false, false},
-		{"192.0.2.1:7678", false, false},
-		{"gw.example.com:7678", false, false},
-		{"127.0.0.1", false, false},
-		{"0.0.0.0:7678", true, true},
-		{"7678", true, false},
+		{"", false, true, false},
+		{"127.0.0.1:7678", false, true, false},
+		{"127.8.8.8:0", false, true, false},
+		{"localhost:0", false, true, false},
+		{"[::1]:0", false, true, false},
+		{"[::ffff:127.0.0.1]:0", false, true, false},
+		{":7678", false, false, false},
+		{"0.0.0.0:7678", false, false, false},
+		{"[::]:7678", false, false, false},
+		{"192.0.2.1:7678", false, false, false},
+		{"gw.example.com:7678", false, false, false},
+		{"127.0.0.1", false, false, false},
+		{"0.0.0.0:7678", true, true, false},
+		{"7678", true, false, false},
+		{"0.0.0.0:7678", false, true, true},
+		{"7678", false, false, true},
 	}
 	for _, tt := range tests {
-		if err := checkListen(tt.address, tt.insecure); (err == nil) != tt.ok {
+		if err := checkListen(tt.address, tt.insecure, tt.keys); (err == nil) != tt.ok {
 			t.Errorf("checkListen(%q, %v) = %v", tt.address, tt.insecure, err)
 		}
 	}

@@ -56,7 +56,7 @@ func (p *program) demoServerCommand() *cobra.Command {
 }
 
 func (p *program) demo(ctx context.Context, o demoOptions) (err error) {
-	if err := checkListen(o.listen, false); err != nil {
+	if err := checkListen(o.listen, false, false); err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", "roster-demo-")
@@ -115,7 +115,7 @@ func (p *program) startDemo(ctx context.Context, dir, listen string) (*gateway, 
 		err = a.Listen(ctx, "127.0.0.1:0")
 	}
 	if err == nil {
-		g.url = a.URL()
+		g.own()
 		err = g.connect(ctx)
 	}
 	if err != nil {

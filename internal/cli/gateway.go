@@ -55,6 +55,8 @@ func (p *program) open(ctx context.Context) (*gateway, error) {
 func (p *program) find(ctx context.Context) (string, *configuration, error) {
 	if p.url != "" {
 		target, err := endpointURL(p.url)
+		key, _ := p.LookupEnv(keyVariable)
+		p.access = access{key: key}
 		return target, nil, err
 	}
 	conf, err := p.load()
@@ -62,6 +64,7 @@ func (p *program) find(ctx context.Context) (string, *configuration, error) {
 		return "", nil, err
 	}
 	if e, ok := app.FindEndpoint(conf.Config, conf.files); ok && e.Alive(ctx) {
+		p.access = accessTo(e)
 		return e.URL, conf, nil
 	}
 	return "", conf, nil
@@ -97,7 +100,7 @@ func (g *gateway) start(ctx context.Context, conf *configuration) error {
 	if err := g.app.Listen(ctx, "127.0.0.1:0"); err != nil {
 		return errors.Join(err, g.app.Close())
 	}
-	g.url = g.app.URL()
+	g.own()
 	return nil
 }
 
@@ -143,11 +146,18 @@ func (g *gateway) connect(ctx context.Context) error {
 		HTTP: true, Info: fmt.Appendf(nil, `{"name":"roster-cli","version":%q}`, version()),
 		Dial: func(ctx context.Context, in client.Incoming) (client.Wire, error) {
 			return mcphttp.Dial(ctx, g.url, mcphttp.DialOptions{
-				Notification: in.Notification, Handler: in.Handler, Gap: in.Gap,
+				Header: g.prog.access.header(), Transport: g.prog.access.transport,
+				Notification: in.Notification, Handler: in.Handler, Route: in.Route, Gap: in.Gap,
 			})
 		},
 	})
 	return err
+}
+
+// own makes the gateway that was started the one to ask.
+func (g *gateway) own() {
+	e := g.app.Endpoint()
+	g.url, g.prog.access = e.URL, accessTo(e)
 }
 
 // close ends the connection and what was started for it.
@@ -177,7 +187,7 @@ func (p *program) with(ctx context.Context, command func(g *gateway) error) erro
 
 // get asks a route beside a gateway's endpoint. v gets the JSON; nil: the
 // answer does not matter.
-func get(ctx context.Context, endpoint, route string, v any) error {
+func (p *program) get(ctx context.Context, endpoint, route string, v any) error {
 	base, err := url.Parse(endpoint)
 	if err != nil {
 		return err
@@ -193,7 +203,9 @@ func get(ctx context.Context, endpoint, route string, v any) error {
 	if err != nil {
 		return err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	req.Header = p.access.header()
+	asker := http.Client{Transport: p.access.transport}
+	resp, err := asker.Do(req)
 	if err != nil {
 		return err
 	}
@@ -222,7 +234,7 @@ func (e *routeError) Error() string {
 // gateway that can tell.
 func (g *gateway) complain(ctx context.Context) {
 	var st admin.Status
-	if get(ctx, g.url, "status", &st) != nil {
+	if g.prog.get(ctx, g.url, "status", &st) != nil {
 		return
 	}
 	for _, s := range st.Servers {

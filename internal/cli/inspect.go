@@ -96,7 +96,7 @@ func (g *gateway) lookUp(ctx context.Context, name string) (found []inspected, n
 		}
 	}
 	var owners admin.Items
-	if len(found) > 0 && get(ctx, g.url, "items?name="+url.QueryEscape(name), &owners) == nil {
+	if len(found) > 0 && g.prog.get(ctx, g.url, "items?name="+url.QueryEscape(name), &owners) == nil {
 		for i := range found {
 			for _, o := range owners.Items {
 				if o.Kind == found[i].Kind && o.Name == name {

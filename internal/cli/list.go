@@ -136,7 +136,7 @@ func (g *gateway) listServers(ctx context.Context) error {
 		return err
 	}
 	var st admin.Status
-	if err := get(ctx, g.url, "status", &st); err != nil {
+	if err := g.prog.get(ctx, g.url, "status", &st); err != nil {
 		return err
 	}
 	if g.prog.json() {

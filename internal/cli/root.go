@@ -48,7 +48,7 @@ exactly once, in the same order every time.
 	root.AddCommand(
 		p.serveCommand(), p.demoCommand(), p.demoServerCommand(),
 		p.listCommand(), p.callCommand(), p.readCommand(), p.promptCommand(), p.inspectCommand(),
-		p.statusCommand(), p.checkCommand(), p.versionCommand(),
+		p.statusCommand(), p.checkCommand(), p.keyCommand(), p.versionCommand(),
 	)
 	return root
 }
@@ -108,7 +108,7 @@ func (p *program) logFlag(cmd *cobra.Command, usage string) {
 func (p *program) gatewayFlags(cmd *cobra.Command) {
 	p.configFlag(cmd)
 	p.logFlag(cmd, "what to log if servers are started: debug, info, warn or error (default: nothing)")
-	cmd.Flags().StringVar(&p.url, "url", "", "`URL` of the gateway, or of any MCP server (default: the gateway of the configuration, if it runs)")
+	cmd.Flags().StringVar(&p.url, "url", "", "`URL` of the gateway, or of any MCP server (default: the gateway of the configuration, if it runs). Its key, if it needs one, is that in $"+keyVariable)
 }
 
 // exactArgs is a number of arguments with a message that names them.

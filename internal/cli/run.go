@@ -71,6 +71,7 @@ type program struct {
 	out      *sink // Stdout, for results
 	configs  []string
 	url      string
+	access   access // of the gateway that is asked
 	output   string
 	logLevel string
 }
@@ -90,6 +91,9 @@ func usagef(format string, args ...any) error {
 
 // explain returns an error in words for whoever typed the command.
 func explain(err error) string {
+	if e, ok := errors.AsType[client.HTTPError](err); ok && e.HTTPStatus() == 401 {
+		return "the gateway wants to know who is calling: set " + keyVariable + " to a key of that gateway"
+	}
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return e.Message
 	}

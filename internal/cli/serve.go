@@ -9,13 +9,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-roster/roster/internal/app"
+	"github.com/mcp-roster/roster/internal/config"
 )
 
 // serveOptions are the flags of serve.
 type serveOptions struct {
-	listen       string
-	stdio        bool
-	insecureBind bool
+	listen          string
+	stdio           bool
+	insecureBind    bool
+	noSSE           bool
+	tlsCert, tlsKey string
 }
 
 func (p *program) serveCommand() *cobra.Command {
@@ -43,7 +46,10 @@ Logs go to standard error.
 	p.logFlag(cmd, "debug, info, warn or error (default: info)")
 	cmd.Flags().StringVar(&o.listen, "listen", "", "`HOST:PORT` to serve HTTP on (default: that of the configuration, 127.0.0.1:7678)")
 	cmd.Flags().BoolVar(&o.stdio, "stdio", false, "serve one client on standard input and output; no port unless --listen is given")
-	cmd.Flags().BoolVar(&o.insecureBind, "insecure-bind", false, "allow --listen on an address that other machines reach, although nobody is asked who they are")
+	cmd.Flags().BoolVar(&o.insecureBind, "insecure-bind", false, "allow --listen on an address that other machines reach, although nobody is asked who they are; keys in the configuration ask (see 'roster key new')")
+	cmd.Flags().BoolVar(&o.noSSE, "no-sse", false, "do not serve the older wire of 2024-11-05, /sse and /messages")
+	cmd.Flags().StringVar(&o.tlsCert, "tls-cert", "", "serve HTTPS with the certificates in this PEM `file`; it is read once")
+	cmd.Flags().StringVar(&o.tlsKey, "tls-key", "", "PEM `file` with the key of --tls-cert")
 	return cmd
 }
 
@@ -57,7 +63,9 @@ func (p *program) serve(ctx context.Context, o serveOptions) error {
 	if listen == "" && !o.stdio {
 		listen = conf.Roster.Listen
 	}
-	if err := checkListen(listen, o.insecureBind); err != nil {
+	o.apply(&conf.Roster)
+	keys := conf.Roster.Keys != nil
+	if err := checkListen(listen, o.insecureBind, keys); err != nil {
 		return err
 	}
 	p.report(conf.problems)
@@ -67,7 +75,7 @@ func (p *program) serve(ctx context.Context, o serveOptions) error {
 	}
 	// The servers outlive ctx by as long as an orderly end takes.
 	a, err := app.Start(context.WithoutCancel(ctx), app.Options{
-		Config: conf.Config, Problems: conf.problems, Files: conf.files, Hosts: hosts(listen, o.insecureBind),
+		Config: conf.Config, Problems: conf.problems, Files: conf.files, Hosts: hosts(listen, o.insecureBind || keys),
 		Version: version(), Logger: log,
 	})
 	if err != nil {
@@ -95,8 +103,22 @@ func (p *program) serve(ctx context.Context, o serveOptions) error {
 	return errors.Join(err, a.Close())
 }
 
-// checkListen refuses addresses that other machines reach.
-func checkListen(address string, insecure bool) error {
+// apply puts flags in the place of settings.
+func (o serveOptions) apply(set *config.Settings) {
+	if o.noSSE {
+		set.SSE = false
+	}
+	if o.tlsCert != "" {
+		set.TLSCert = o.tlsCert
+	}
+	if o.tlsKey != "" {
+		set.TLSKey = o.tlsKey
+	}
+}
+
+// checkListen refuses addresses that other machines reach, unless callers are
+// asked for keys or somebody insists.
+func checkListen(address string, insecure, keys bool) error {
 	if address == "" {
 		return nil
 	}
@@ -104,21 +126,22 @@ func checkListen(address string, insecure bool) error {
 	if err != nil {
 		return usagef("--listen must be HOST:PORT, such as 127.0.0.1:7678, not %q", address)
 	}
-	if insecure || host == "localhost" {
+	if insecure || keys || host == "localhost" {
 		return nil
 	}
 	if ip, err := netip.ParseAddr(host); err == nil && ip.Unmap().IsLoopback() {
 		return nil
 	}
-	return usagef("%s can be reached from other machines, and Roster cannot ask yet who is calling: "+
-		"whoever reaches it can use every tool.\nListen on 127.0.0.1, or say --insecure-bind if something else protects it", address)
+	return usagef("%s can be reached from other machines, and the configuration has no keys by which to ask who is calling: "+
+		"whoever reaches it can use every tool.\nListen on 127.0.0.1, make a key with 'roster key new', "+
+		"or say --insecure-bind if something else protects it", address)
 }
 
 // hosts returns what clients may call us beside loopback names: the address that
 // is listened on, or anything if that is all of the machine's.
-func hosts(address string, insecure bool) []string {
+func hosts(address string, open bool) []string {
 	host, _, err := net.SplitHostPort(address)
-	if err != nil || !insecure {
+	if err != nil || !open {
 		return nil
 	}
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {

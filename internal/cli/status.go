@@ -43,7 +43,7 @@ func (p *program) status(ctx context.Context) error {
 		return errors.New("no gateway of this configuration is running: start one with 'roster serve', or name one with --url")
 	}
 	var st admin.Status
-	if err := get(ctx, target, "status", &st); err != nil {
+	if err := p.get(ctx, target, "status", &st); err != nil {
 		return err
 	}
 	if p.json() {

@@ -32,6 +32,7 @@
 //	cwd             working directory; also workingDir, working_dir, workdir, dir
 //	url             also serverUrl; httpUrl is a URL that is never sse
 //	headers         object; also http_headers
+//	caFile          certificates to trust beside the system's, PEM
 //	disabled: true  or enabled: false, or options.disabled: true
 //	prefix          name prefix of what the server offers; "" is none; default its name
 //	timeout         for a request; also requestTimeout and call_tool_timeout, which win
@@ -91,7 +92,7 @@ type Server struct {
 	Name string
 
 	// Transport says which of the fields below apply: Command, Args, Env,
-	// InheritEnv and Dir to Stdio, URL and Headers to HTTP and SSE.
+	// InheritEnv and Dir to Stdio, URL, Headers and CAFile to HTTP and SSE.
 	Transport Transport
 
 	// Command is the program, as written: a name to look up in the PATH of the
@@ -109,6 +110,9 @@ type Server struct {
 
 	// URL is absolute, with scheme http or https.
 	URL string
+	// CAFile is a PEM file, absolute, with certificates to trust beside the
+	// system's; Settings.CAFile if the entry has none.
+	CAFile string
 	// Headers are sent with every request, in file order, each name once and
 	// in its canonical form.
 	Headers []Pair

@@ -31,6 +31,7 @@ func entrySchema() schema[draft] {
 			{[]string{"url", "serverUrl"}, func(r *reader, m member, d *draft) { readURL(r, m, d) }},
 			{[]string{"httpUrl"}, func(r *reader, m member, d *draft) { readURL(r, m, d); d.neverSSE = true }},
 			{[]string{"headers", "http_headers"}, readHeaders},
+			{[]string{"caFile"}, func(r *reader, m member, d *draft) { readPath(r, m, &d.CAFile) }},
 			{[]string{"disabled"}, readDisabled},
 			{[]string{"enabled"}, readEnabled},
 			{[]string{"options"}, readOptions},
@@ -74,6 +75,9 @@ func readServer(e *entry, r *reader, settings Settings) Server {
 	d.Disabled = d.off || d.Problem != nil
 	d.Timeout = cmp.Or(d.requestTimeout, d.Timeout, settings.RequestTimeout)
 	d.ConnectTimeout = cmp.Or(d.ConnectTimeout, settings.ConnectTimeout)
+	if d.URL != "" {
+		d.CAFile = cmp.Or(d.CAFile, settings.CAFile)
+	}
 	return d.Server
 }
 

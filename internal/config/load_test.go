@@ -153,7 +153,7 @@ func TestLoadNoFiles(t *testing.T) {
 	if err != nil || len(problems) > 0 || len(cfg.Servers) > 0 {
 		t.Fatalf("got %v, %v, %v", cfg, problems, err)
 	}
-	if cfg.Roster != config.DefaultSettings() {
+	if !reflect.DeepEqual(cfg.Roster, config.DefaultSettings()) {
 		t.Errorf("settings %+v", cfg.Roster)
 	}
 }

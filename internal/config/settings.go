@@ -1,8 +1,11 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -33,6 +36,30 @@ type Settings struct {
 	// stateDir (if relative, from the workspace folder), else StateDir. It is
 	// empty if there is no home directory.
 	StateDir string
+
+	// SSE says whether HTTP+SSE of 2024-11-05 is served, too; default true.
+	SSE bool
+	// Keys are the keys that callers must have one of. Nil, and not just empty:
+	// none is asked for.
+	Keys []APIKey
+	// AllowedHosts are values of the Host header field that are answered beside
+	// loopback names: a name, a name with a port, or "*".
+	AllowedHosts []string
+	// AllowedOrigins are origins of web pages that may call, beside those of
+	// loopback, such as "https://app.example.com".
+	AllowedOrigins []string
+	// TLSCert and TLSKey are PEM files, absolute, with which HTTPS is served; both
+	// or none.
+	TLSCert, TLSKey string
+	// CAFile is a PEM file, absolute, with certificates to trust beside the
+	// system's, towards servers that have no caFile of their own.
+	CAFile string
+}
+
+// APIKey is a key that a caller may have: the SHA-256 of it.
+type APIKey struct {
+	Name   string
+	SHA256 [sha256.Size]byte
 }
 
 // DefaultSettings are those of an empty "roster" object, but for StateDir,
@@ -46,6 +73,7 @@ func DefaultSettings() Settings {
 		PageItems:      2000,
 		PageBytes:      8 << 20,
 		NameLength:     50,
+		SSE:            true,
 	}
 }
 
@@ -80,7 +108,18 @@ func settingsSchema() schema[Settings] {
 					s.NameLength = n
 				}
 			}},
-			{[]string{"stateDir"}, readStateDir},
+			{[]string{"stateDir"}, func(r *reader, m member, s *Settings) { readPath(r, m, &s.StateDir) }},
+			{[]string{"sse"}, func(r *reader, m member, s *Settings) {
+				if on, ok := r.boolean(m); ok {
+					s.SSE = on
+				}
+			}},
+			{[]string{"keys"}, readKeys},
+			{[]string{"allowedHosts"}, func(r *reader, m member, s *Settings) { s.AllowedHosts = readTexts(r, m) }},
+			{[]string{"allowedOrigins"}, func(r *reader, m member, s *Settings) { s.AllowedOrigins = readTexts(r, m) }},
+			{[]string{"tlsCert"}, func(r *reader, m member, s *Settings) { readPath(r, m, &s.TLSCert) }},
+			{[]string{"tlsKey"}, func(r *reader, m member, s *Settings) { readPath(r, m, &s.TLSKey) }},
+			{[]string{"caFile"}, func(r *reader, m member, s *Settings) { readPath(r, m, &s.CAFile) }},
 		},
 	}
 }
@@ -101,13 +140,77 @@ func readListen(r *reader, m member, s *Settings) {
 	s.Listen = listen
 }
 
-func readStateDir(r *reader, m member, s *Settings) {
-	dir, ok := r.text(m)
-	if !ok || dir == "" {
+// readPath reads a path, which if relative counts from the workspace folder.
+func readPath(r *reader, m member, into *string) {
+	path, ok := r.text(m)
+	if !ok || path == "" {
 		return
 	}
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(r.expander.folder, dir)
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(r.expander.folder, path)
 	}
-	s.StateDir = filepath.Clean(dir)
+	*into = filepath.Clean(path)
+}
+
+func readTexts(r *reader, m member) []string {
+	var texts []string
+	list, _ := r.elements(m)
+	for _, e := range list {
+		if s, ok := r.text(e); ok && s != "" {
+			texts = append(texts, s)
+		}
+	}
+	return texts
+}
+
+// readKeys reads the keys of callers. One that is wrong is nobody's: keys are
+// asked for all the same.
+func readKeys(r *reader, m member, s *Settings) {
+	s.Keys = []APIKey{}
+	list, _ := r.elements(m)
+	for _, e := range list {
+		members, ok := r.object(e)
+		if !ok {
+			continue
+		}
+		var d keyDraft
+		schema[keyDraft]{fields: []field[keyDraft]{
+			{[]string{"name"}, func(r *reader, m member, d *keyDraft) { d.Name, _ = r.text(m) }},
+			{[]string{"sha256"}, readHash},
+		}}.read(r, members, &d)
+		switch {
+		case d.wrong:
+		case d.Name == "":
+			r.fail(e.at, e.field, `a key needs a "name", which says whose it is`)
+		case slices.ContainsFunc(s.Keys, func(k APIKey) bool { return k.Name == d.Name }):
+			r.fail(e.at, e.field, "another key has the name %s; this one is left out", quote(d.Name))
+		case !d.hashed:
+			r.fail(e.at, e.field, `a key needs "sha256"; 'roster key new' makes both`)
+		default:
+			s.Keys = append(s.Keys, d.APIKey)
+		}
+	}
+}
+
+// keyDraft is an entry of "keys" while it is read.
+type keyDraft struct {
+	APIKey
+	hashed, wrong bool
+}
+
+// readHash says nothing of the value: it may be the key itself.
+func readHash(r *reader, m member, d *keyDraft) {
+	text, ok := r.text(m)
+	if !ok {
+		d.wrong = true
+		return
+	}
+	sum, err := hex.DecodeString(text)
+	if err != nil || len(sum) != len(d.SHA256) {
+		r.fail(m.value.StartOffset, m.field, "expected 64 hexadecimal digits, the SHA-256 of a key; 'roster key new' makes them")
+		d.wrong = true
+		return
+	}
+	copy(d.SHA256[:], sum)
+	d.hashed = true
 }

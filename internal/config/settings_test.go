@@ -1,7 +1,9 @@
 package config_test
 
 import (
+	"bytes"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -11,9 +13,11 @@ import (
 )
 
 func TestSettings(t *testing.T) {
-	cfg, problems := load(t, environment("PORT", "80"), `{"roster": {
+	cfg, problems := load(t, environment("PORT", "80", "HOST", "app.example.com"), `{"roster": {
 		"listen": "0.0.0.0:${PORT}", "startupWait": "3s", "requestTimeout": 4000, "connectTimeout": "5s",
-		"pageItems": 10, "pageBytes": "64KiB", "nameLength": 64, "stateDir": "${workspaceFolder}/s"}}`)
+		"pageItems": 10, "pageBytes": "64KiB", "nameLength": 64, "stateDir": "${workspaceFolder}/s",
+		"sse": false, "allowedHosts": ["gw.example.com"], "allowedOrigins": ["https://${HOST}"], "tlsCert": "/c.pem", "tlsKey": "/k.pem", "caFile": "/ca.pem",
+		"keys": [{"name": "ann", "sha256": "`+strings.Repeat("0a", 32)+`"}]}}`)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -25,8 +29,11 @@ func TestSettings(t *testing.T) {
 	want := config.Settings{
 		Listen: "0.0.0.0:80", StartupWait: 3 * time.Second, RequestTimeout: 4 * time.Second, ConnectTimeout: 5 * time.Second,
 		PageItems: 10, PageBytes: 64 << 10, NameLength: 64,
+		AllowedHosts: []string{"gw.example.com"}, AllowedOrigins: []string{"https://app.example.com"},
+		TLSCert: "/c.pem", TLSKey: "/k.pem", CAFile: "/ca.pem",
+		Keys: []config.APIKey{{Name: "ann", SHA256: [32]byte(bytes.Repeat([]byte{10}, 32))}},
 	}
-	if got != want {
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
@@ -62,7 +69,7 @@ func TestSettingsProblems(t *testing.T) {
 			if running(cfg) != "s" {
 				t.Error("the server does not run")
 			}
-			if tt.severity == config.SeverityError && cfg.Roster != config.DefaultSettings() {
+			if tt.severity == config.SeverityError && !reflect.DeepEqual(cfg.Roster, config.DefaultSettings()) {
 				t.Errorf("settings changed: %+v", cfg.Roster)
 			}
 		})
@@ -112,5 +119,32 @@ func TestDefaultPath(t *testing.T) {
 	}
 	if runtime.GOOS == "linux" && path != "/x/roster/config.json" {
 		t.Errorf("got %q", path)
+	}
+}
+
+func TestSettingsWrongKeysAreAskedForAllTheSame(t *testing.T) {
+	hash := strings.Repeat("0a", 32)
+	for name, keys := range map[string]string{
+		"not a list": `"secret"`, "not an object": `["secret"]`, "no hash": `[{"name": "ann"}]`, "no name": `[{"sha256": "` + hash + `"}]`,
+		"the key itself": `[{"name": "ann", "sha256": "roster_secret"}]`, "none": `[]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, problems := load(t, nil, `{"mcpServers": {}, "roster": {"keys": `+keys+`}}`)
+			if cfg.Roster.Keys == nil || len(cfg.Roster.Keys) > 0 {
+				t.Errorf("keys %v", cfg.Roster.Keys)
+			}
+			if (len(problems) == 0) != (name == "none") {
+				t.Errorf("problems %v", problems)
+			}
+			for _, p := range problems {
+				if strings.Contains(p.String(), "secret") {
+					t.Errorf("a secret is told: %v", p)
+				}
+			}
+		})
+	}
+	cfg, problems := load(t, nil, `{"mcpServers": {}, "roster": {"keys": [{"name": "ann", "sha256": "`+hash+`"}, {"name": "ann", "sha256": "`+hash+`"}]}}`)
+	if len(cfg.Roster.Keys) != 1 || len(problems) != 1 {
+		t.Errorf("two keys of one name: %v, %v", cfg.Roster.Keys, problems)
 	}
 }

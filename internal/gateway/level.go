@@ -4,7 +4,9 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/mcp-roster/roster/jsonrpc"
 	"github.com/mcp-roster/roster/mcp"
+	"github.com/mcp-roster/roster/server"
 )
 
 // logLevels are the severities of log messages, least first
@@ -30,8 +32,11 @@ func (l *level) ask(c *mcp.Caller) (changed bool) {
 	if asked == "" && !c.Version.Stateless() {
 		c.LogLevel = defaultLevel
 	}
-	if asked == "" {
+	if asked == "" || !slices.Contains(logLevels, asked) {
 		return false
+	}
+	if slices.Index(logLevels, asked) > slices.Index(logLevels, defaultLevel) {
+		asked = defaultLevel // which those want who did not say
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,4 +66,34 @@ func (s *Source) SetLevel(name string) {
 	if s.level.ask(&mcp.Caller{LogLevel: name, Version: mcp.LatestSession}) {
 		s.tellLevel()
 	}
+}
+
+// filter returns which log messages the client of a request gets: those of the
+// level that it named and above. A client with a session that named none gets what
+// the server sends, but for what the server only sends because somebody else
+// named a level: then it gets defaultLevel and above.
+func (s *Source) filter(r *server.Request) func(params jsonrpc.Object) bool {
+	return func(params jsonrpc.Object) bool {
+		wanted := r.Caller.LogLevel
+		if wanted == "" {
+			if r.Caller.Version.Stateless() {
+				return false
+			}
+			if s.level.least() == "" {
+				return true
+			}
+			wanted = defaultLevel
+		}
+		level, _ := params.Text("level")
+		return slices.Index(logLevels, level) >= slices.Index(logLevels, wanted)
+	}
+}
+
+// checkLevel returns the error for a level that there is not (2026-07-28, server/
+// utilities/logging, Error Handling).
+func checkLevel(c mcp.Caller) error {
+	if c.LogLevel == "" || slices.Contains(logLevels, c.LogLevel) {
+		return nil
+	}
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params._meta: %q must be one of %q", mcp.MetaLogLevel, logLevels)
 }

@@ -26,17 +26,18 @@ const (
 // in a request of its own.
 type conversation struct {
 	principal string
+	server    string
 	cancel    context.CancelCauseFunc
-	questions chan question  // from the server, one at a time
+	questions chan asking    // from the server, one at a time
 	result    chan callEnded // has room for the one
-	expire    *time.Timer
-	open      question // asked and not answered; only whoever holds the conversation touches it
+	expire    *time.Timer    // of what is parked
+	open      asking         // asked and not answered; only whoever holds the conversation touches it
 
 	mu    sync.Mutex // guards relay
 	relay *relay     // of the request that waits now; nil while parked
 }
 
-type question struct {
+type asking struct {
 	method string
 	params jsonrpc.Object
 	answer chan<- answered // has room for the one
@@ -54,30 +55,33 @@ type callEnded struct {
 
 // parked has the conversations whose clients were given a question.
 type parked struct {
-	mu   sync.Mutex // guards byID
-	byID map[string]*conversation
+	calls sync.WaitGroup // of all conversations, parked or not
+
+	mu     sync.Mutex // guards the fields below
+	byID   map[string]*conversation
+	closed bool
 }
 
 // converse makes a call that may be parked.
 func (s *Source) converse(ctx context.Context, srv *upstream.Server, r *server.Request, req upstream.Request) (jsonrpc.Object, error) {
 	c := &conversation{
-		principal: r.Principal,
-		questions: make(chan question), result: make(chan callEnded, 1),
+		principal: r.Principal, server: srv.Name(),
+		questions: make(chan asking), result: make(chan callEnded, 1),
 	}
 	callCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	c.cancel = cancel
-	req.Notify = c.notify
+	req.Notify, req.AllProgress, req.Client = c.notify, true, clientOf(r)
 	req.Ask = func(ctx context.Context, q *jsonrpc.Request) (jsontext.Value, error) {
 		if err := canAnswer(r.Caller, q.Method, q.Params); err != nil {
 			return nil, err
 		}
 		return c.ask(ctx, q)
 	}
-	go func() { // ends with the call, which callCtx and the server's own deadline bound
+	s.parked.calls.Go(func() { // ends with the call, which callCtx and the server's own deadline bound
 		defer cancel(nil)
 		result, err := srv.Call(callCtx, req)
 		c.result <- callEnded{result, err}
-	}()
+	})
 	return s.await(ctx, r, c)
 }
 
@@ -87,9 +91,19 @@ func (c *conversation) notify(method string, params jsonrpc.Object) {
 	c.mu.Lock()
 	relay := c.relay
 	c.mu.Unlock()
-	if relay != nil {
-		relay.push(method, params)
+	if relay == nil {
+		return
 	}
+	if method == mcp.MethodProgress { // each request of the client has its own token
+		meta, err := jsonrpc.ParseObject(relay.r.Params.Get("_meta"))
+		if err != nil || meta.Get(mcp.MetaProgressToken) == nil {
+			return
+		}
+		if params, err = splice(params, mcp.Edit{Name: "progressToken", Value: meta.Get(mcp.MetaProgressToken)}); err != nil {
+			return
+		}
+	}
+	relay.push(method, params)
 }
 
 func (c *conversation) listenTo(l *relay) {
@@ -102,7 +116,7 @@ func (c *conversation) listenTo(l *relay) {
 func (c *conversation) ask(ctx context.Context, q *jsonrpc.Request) (jsontext.Value, error) {
 	answer := make(chan answered, 1)
 	select {
-	case c.questions <- question{q.Method, q.Params, answer}:
+	case c.questions <- asking{q.Method, q.Params, answer}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -117,13 +131,13 @@ func (c *conversation) ask(ctx context.Context, q *jsonrpc.Request) (jsontext.Va
 // await waits until the call has ended or asks something, and returns the result
 // for the client either way.
 func (s *Source) await(ctx context.Context, r *server.Request, c *conversation) (jsonrpc.Object, error) {
-	notes := newRelay(ctx, r)
+	notes := newRelay(ctx, r, s.filter(r))
 	c.listenTo(notes)
 	defer notes.flush()
 	defer c.listenTo(nil)
 	select {
 	case end := <-c.result:
-		return end.result, end.err
+		return s.handOver(r, c.server, end.result, end.err)
 	case q := <-c.questions:
 		c.open = q
 		return s.park(r, c)
@@ -137,18 +151,12 @@ func (s *Source) await(ctx context.Context, r *server.Request, c *conversation) 
 // when it comes back.
 func (s *Source) park(r *server.Request, c *conversation) (jsonrpc.Object, error) {
 	id := rand.Text()
-	if !s.parked.put(id, c) {
-		err := jsonrpc.Errorf(jsonrpc.CodeInternal, "%d calls wait for answers of yours already: answer or give up some first", maxParked)
+	if err := s.parked.put(id, c); err != nil {
 		c.cancel(err)
 		return jsonrpc.Object{}, err
 	}
-	c.expire = time.AfterFunc(stateTime, func() {
-		if s.parked.take(id) == c {
-			c.cancel(jsonrpc.Errorf(jsonrpc.CodeInternal, "the client did not answer within %v", stateTime))
-		}
-	})
-	params := c.open.params
-	if obj, err := splice(params, mcp.Edit{Name: "elicitationId"}, mcp.Edit{Name: "_meta"}); err == nil {
+	params := withoutToken(c.open.params)
+	if obj, err := splice(params, mcp.Edit{Name: "elicitationId"}); err == nil {
 		params = obj
 	}
 	out := []byte(`{"resultType":"` + inputRequired + `","inputRequests":{"` + answerKey + `":{"method":`)
@@ -157,7 +165,7 @@ func (s *Source) park(r *server.Request, c *conversation) (jsonrpc.Object, error
 		out = append(append(out, `,"params":`...), params.Raw...)
 	}
 	out = append(out, `}},"requestState":`...)
-	out = jsonrpc.AppendString(out, s.sealer.seal(r, stateParked, id))
+	out = jsonrpc.AppendString(out, s.sealer.seal(r, state{stateParked, c.server, id}))
 	return jsonrpc.ParseObject(append(out, '}'))
 }
 
@@ -167,7 +175,6 @@ func (s *Source) resume(ctx context.Context, r *server.Request, id string) (json
 	if c == nil || c.principal != r.Principal {
 		return jsonrpc.Object{}, errState
 	}
-	c.expire.Stop()
 	answers, err := jsonrpc.ParseObject(r.Params.Get("inputResponses"))
 	if err != nil || answers.Get(answerKey).Kind() != '{' {
 		return s.park(r, c) // not answered: asked again
@@ -176,8 +183,25 @@ func (s *Source) resume(ctx context.Context, r *server.Request, id string) (json
 	return s.await(ctx, r, c)
 }
 
-// put keeps a conversation; false if its principal has too many.
-func (p *parked) put(id string, c *conversation) bool {
+// withoutToken returns params without a progress token: a client of a stateless
+// version reports none.
+func withoutToken(params jsonrpc.Object) jsonrpc.Object {
+	meta, err := jsonrpc.ParseObject(params.Get("_meta"))
+	if err != nil || meta.Get(mcp.MetaProgressToken) == nil {
+		return params
+	}
+	edit := mcp.Edit{Name: "_meta"}
+	if meta.Len() > 1 {
+		edit.Value = mcp.Splice(meta, mcp.Edit{Name: mcp.MetaProgressToken})
+	}
+	if out, err := splice(params, edit); err == nil {
+		return out
+	}
+	return params
+}
+
+// put keeps a conversation for stateTime; an error if its principal has too many.
+func (p *parked) put(id string, c *conversation) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := 0
@@ -186,14 +210,22 @@ func (p *parked) put(id string, c *conversation) bool {
 			n++
 		}
 	}
-	if n >= maxParked {
-		return false
+	switch {
+	case p.closed:
+		return jsonrpc.ErrClosed
+	case n >= maxParked:
+		return jsonrpc.Errorf(jsonrpc.CodeInternal, "%d calls wait for answers of yours already: answer or give up some first", maxParked)
 	}
 	if p.byID == nil {
 		p.byID = make(map[string]*conversation)
 	}
 	p.byID[id] = c
-	return true
+	c.expire = time.AfterFunc(stateTime, func() {
+		if p.take(id) != nil {
+			c.cancel(jsonrpc.Errorf(jsonrpc.CodeInternal, "the client did not answer within %v", stateTime))
+		}
+	})
+	return nil
 }
 
 // take gives a conversation out, once; nil if there is none.
@@ -201,17 +233,24 @@ func (p *parked) take(id string) *conversation {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.byID[id]
-	delete(p.byID, id)
+	if c != nil {
+		delete(p.byID, id)
+		c.expire.Stop()
+	}
 	return c
 }
 
-// end gives up all conversations.
+// end gives up all conversations, and waits for their calls to end. Those that
+// are not parked end with their requests.
 func (p *parked) end() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	for id, c := range p.byID {
-		delete(p.byID, id)
+	p.closed = true
+	all := p.byID
+	p.byID = nil
+	p.mu.Unlock()
+	for _, c := range all {
 		c.expire.Stop()
 		c.cancel(jsonrpc.ErrClosed)
 	}
+	p.calls.Wait()
 }

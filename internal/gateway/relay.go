@@ -2,8 +2,8 @@ package gateway
 
 import (
 	"context"
-	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/mcp-roster/roster/jsonrpc"
@@ -11,9 +11,13 @@ import (
 	"github.com/mcp-roster/roster/server"
 )
 
-// maxNotes is how many notifications of one call may wait for its client; what
-// comes beyond is dropped, since the goroutine that brings it must not wait.
-const maxNotes = 1024
+// maxNotes and maxNoteBytes are how many notifications of one call, and how many
+// bytes of them, may wait for its client; what comes beyond is dropped, since the
+// goroutine that brings it must not wait.
+const (
+	maxNotes     = 1024
+	maxNoteBytes = 16 << 20
+)
 
 // relay brings what a server says during a call to the call's client, in order,
 // and before the call's result. It has a goroutine only if the server says
@@ -21,7 +25,9 @@ const maxNotes = 1024
 type relay struct {
 	r    *server.Request
 	ctx  context.Context // of the request, for its values
-	done chan struct{}   // closed when all is with the client; nil: nothing was said
+	want func(params jsonrpc.Object) bool
+	size atomic.Int64  // bytes that wait
+	done chan struct{} // closed when all is with the client; nil: nothing was said
 
 	mu     sync.Mutex // guards the fields below
 	notes  chan note  // nil: nothing was said yet
@@ -33,11 +39,14 @@ type note struct {
 	params jsontext.Value
 }
 
-func newRelay(ctx context.Context, r *server.Request) *relay { return &relay{ctx: ctx, r: r} }
+// newRelay returns a relay that passes on those log messages that are wanted.
+func newRelay(ctx context.Context, r *server.Request, want func(params jsonrpc.Object) bool) *relay {
+	return &relay{ctx: ctx, r: r, want: want}
+}
 
 // push takes a notification. It does not block.
 func (l *relay) push(method string, params jsonrpc.Object) {
-	if method == mcp.MethodMessage && !wantsMessage(l.r.Caller, params) {
+	if method == mcp.MethodMessage && !l.want(params) {
 		return
 	}
 	l.mu.Lock()
@@ -49,10 +58,15 @@ func (l *relay) push(method string, params jsonrpc.Object) {
 		l.notes, l.done = make(chan note, maxNotes), make(chan struct{})
 		go l.run(l.notes, l.done) // ends with flush
 	}
-	select {
-	case l.notes <- note{method, params.Raw}:
-	default:
+	size := int64(len(params.Raw))
+	if l.size.Add(size) <= maxNoteBytes {
+		select {
+		case l.notes <- note{method, params.Raw}:
+			return
+		default:
+		}
 	}
+	l.size.Add(-size)
 }
 
 // run brings the notes to the client. The wire bounds how long that may take: a
@@ -61,6 +75,7 @@ func (l *relay) run(notes <-chan note, done chan<- struct{}) {
 	defer close(done)
 	ctx := context.WithoutCancel(l.ctx)
 	for n := range notes {
+		l.size.Add(-int64(len(n.params)))
 		_ = l.r.Peer.Notify(ctx, n.method, n.params) // a client that is gone hears of the end of its call otherwise
 	}
 }
@@ -76,14 +91,4 @@ func (l *relay) flush() {
 		close(notes)
 		<-done
 	}
-}
-
-// wantsMessage reports whether a caller wants a log message: a stateless one if
-// it named a level, one with a session if it named no higher one.
-func wantsMessage(c mcp.Caller, params jsonrpc.Object) bool {
-	if c.LogLevel == "" {
-		return !c.Version.Stateless()
-	}
-	level, _ := params.Text("level")
-	return slices.Index(logLevels, level) >= slices.Index(logLevels, c.LogLevel)
 }

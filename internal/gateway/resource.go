@@ -10,11 +10,22 @@ import (
 )
 
 // readResource passes resources/read on: to the server that lists the URI, else
-// to those with a template that matches, in order, until one has it.
+// to those with a template that matches, in order, until one has it, else to the
+// one whose result showed this client a link to it. A read that is tried again
+// with a server's state goes to that server.
 func (s *Source) readResource(ctx context.Context, r *server.Request) (jsonrpc.Object, error) {
 	uri, ok := r.Params.Text("uri")
 	if !ok {
 		return jsonrpc.Object{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.uri must be a string")
+	}
+	if r.Caller.Version.Stateless() {
+		st, err := s.sealer.open(r)
+		switch {
+		case err != nil:
+			return jsonrpc.Object{}, err
+		case st.kind != 0:
+			return s.plain(ctx, st.server, r, nil)
+		}
 	}
 	e, ok := s.catalog.Find(mcp.Resources, uri)
 	if !ok {
@@ -30,8 +41,11 @@ func (s *Source) readResource(ctx context.Context, r *server.Request) (jsonrpc.O
 	var result jsonrpc.Object
 	for t := range s.catalog.Matching(uri) {
 		if result, missing = s.plain(ctx, t.Server, r, nil); !isNotFound(missing) {
-			break
+			return result, missing
 		}
+	}
+	if name, ok := s.links.owner(r, uri); ok {
+		return s.plain(ctx, name, r, nil)
 	}
 	return result, missing
 }

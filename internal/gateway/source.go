@@ -44,6 +44,10 @@ type Source struct {
 	parked  parked
 	watches watches
 	level   level
+	links   links
+	// questions and visits are how to find who may speak about a question.
+	questions questions
+	visits    visits
 }
 
 // New returns a source.
@@ -54,8 +58,12 @@ func New(c *catalog.Catalog, servers *upstream.Set, opts Options) (*Source, erro
 	return &Source{catalog: c, servers: servers, opts: opts, sealer: sealer{key: opts.Key, now: time.Now}}, nil
 }
 
-// Close gives up the calls that wait for answers of their clients.
-func (s *Source) Close() { s.parked.end() }
+// Close gives up the calls that wait for answers of their clients. Requests that
+// run must have ended or been cancelled.
+func (s *Source) Close() {
+	s.parked.end()
+	s.visits.tasks.Wait()
+}
 
 // capabilities are declared whatever is connected, since servers come and go
 // and a client asks only once.
@@ -275,13 +283,25 @@ func (s *Source) forward(ctx context.Context, name string, r *server.Request, ed
 	if srv == nil {
 		return jsonrpc.Object{}, &upstream.UnavailableError{Server: name, State: upstream.Disabled}
 	}
+	if err := checkLevel(r.Caller); err != nil {
+		return jsonrpc.Object{}, err
+	}
 	caller := r.Caller
 	if s.level.ask(&caller) {
 		s.tellLevel()
 	}
-	return s.exchange(ctx, srv, r, upstream.Request{
+	if r.Caller.LogLevel != "" {
+		if err := srv.Leveled(ctx); err != nil {
+			return jsonrpc.Object{}, err
+		}
+	}
+	result, err := s.exchange(ctx, srv, r, upstream.Request{
 		Method: r.Method, Params: r.Params, Edits: edits, Caller: caller, Header: header,
 	})
+	if err == nil {
+		s.links.note(r, name, result)
+	}
+	return result, err
 }
 
 // splice edits an object and indexes the result.
@@ -300,7 +320,8 @@ func unreachable(err error) (string, bool) {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, jsonrpc.ErrCanceled) {
 		return "", false
 	}
-	if _, answered := errors.AsType[*jsonrpc.Error](err); answered {
+	_, away := errors.AsType[*upstream.UnavailableError](err) // which may wrap the answer to another request
+	if _, answered := errors.AsType[*jsonrpc.Error](err); answered && !away {
 		return "", false
 	}
 	return err.Error(), true

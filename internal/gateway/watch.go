@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -16,75 +17,145 @@ import (
 // watches has which resources are watched, on which server, and by whom. A server
 // is asked once for each of its resources however many clients watch it.
 type watches struct {
-	mu sync.Mutex                                  // guards by
-	by map[string]map[string]map[*watcher]struct{} // server, URI, watchers
+	mu sync.Mutex                     // guards by, and keeps a server's wishes in order
+	by map[string]map[string]*watched // by server and folded URI
+}
+
+// watched is a resource that somebody watches.
+type watched struct {
+	uri string // as the server is asked for it
+	by  map[*watcher]struct{}
 }
 
 type watcher struct{ updated func(jsontext.Value) }
 
-// WatchResource tells of changes to a resource; see server.ResourceWatcher.
-func (s *Source) WatchResource(ctx context.Context, _ *server.Request, uri string, updated func(jsontext.Value)) (stop func(), err error) {
+// WatchResource tells of changes to a resource; see server.ResourceWatcher. It
+// returns when the server has agreed, or has had time to.
+func (s *Source) WatchResource(ctx context.Context, r *server.Request, uri string, updated func(jsontext.Value)) (stop func(), err error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
-	e, ok := s.owner(uri)
+	name, own, ok := s.owner(r, uri)
 	if !ok {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown resource %q: no server lists it or has a template for it", uri)
+		return nil, unknownResource(r, uri)
 	}
-	srv := s.servers.Get(e)
+	srv := s.servers.Get(name)
 	if srv == nil {
-		return nil, &upstream.UnavailableError{Server: e, State: upstream.Disabled}
+		return nil, &upstream.UnavailableError{Server: name, State: upstream.Disabled}
+	}
+	if info, known := srv.Info(); known && !tellsUpdates(info.Capabilities) {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "the server %q does not tell changes of resources", name)
 	}
 	w := &watcher{updated}
-	s.watches.add(srv, uri, w)
-	return func() { s.watches.remove(srv, uri, w) }, nil
-}
-
-// owner returns the server that a resource is read from.
-func (s *Source) owner(uri string) (string, bool) {
-	if e, ok := s.catalog.Find(mcp.Resources, uri); ok {
-		return e.Server, true
+	own = s.watches.add(srv, own, w)
+	stop = sync.OnceFunc(func() { s.watches.remove(srv, own, w) })
+	if err := srv.Watching(ctx, own); err != nil {
+		stop()
+		return nil, err
 	}
-	return s.templateOwner(uri)
+	return stop, nil
 }
 
-func (w *watches) add(srv *upstream.Server, uri string, who *watcher) {
+// tellsUpdates reports whether a server declares that it tells changes of
+// resources.
+func tellsUpdates(capabilities jsonrpc.Object) bool {
+	resources, err := jsonrpc.ParseObject(capabilities.Get(mcp.Resources.Capability()))
+	return err == nil && string(resources.Get("subscribe")) == "true"
+}
+
+// owner returns the server that a resource is read from, and the URI as that
+// server spells it.
+func (s *Source) owner(r *server.Request, uri string) (name, own string, ok bool) {
+	if e, ok := s.catalog.Find(mcp.Resources, uri); ok {
+		return e.Server, e.Own, true
+	}
+	if name, ok := s.templateOwner(uri); ok {
+		return name, uri, true
+	}
+	name, ok = s.links.owner(r, uri)
+	return name, uri, ok
+}
+
+// add returns the URI under which the server is asked.
+func (w *watches) add(srv *upstream.Server, uri string, who *watcher) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.by == nil {
-		w.by = make(map[string]map[string]map[*watcher]struct{})
+		w.by = make(map[string]map[string]*watched)
 	}
 	uris := w.by[srv.Name()]
 	if uris == nil {
-		uris = make(map[string]map[*watcher]struct{})
+		uris = make(map[string]*watched)
 		w.by[srv.Name()] = uris
 	}
-	if uris[uri] == nil {
-		uris[uri] = make(map[*watcher]struct{})
+	res := uris[mcp.FoldURI(uri)]
+	if res == nil {
+		res = &watched{uri: uri, by: make(map[*watcher]struct{})}
+		uris[mcp.FoldURI(uri)] = res
+		srv.Subscribe(spellings(uris))
 	}
-	uris[uri][who] = struct{}{}
-	srv.Subscribe(slices.Sorted(maps.Keys(uris)))
+	res.by[who] = struct{}{}
+	return res.uri
 }
 
 func (w *watches) remove(srv *upstream.Server, uri string, who *watcher) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	uris := w.by[srv.Name()]
-	delete(uris[uri], who)
-	if len(uris[uri]) == 0 {
-		delete(uris, uri)
-		srv.Subscribe(slices.Sorted(maps.Keys(uris)))
+	res := uris[mcp.FoldURI(uri)]
+	if res == nil {
+		return
+	}
+	delete(res.by, who)
+	if len(res.by) > 0 {
+		return
+	}
+	delete(uris, mcp.FoldURI(uri))
+	srv.Subscribe(spellings(uris))
+	if len(uris) == 0 {
+		delete(w.by, srv.Name())
 	}
 }
 
-// Updated takes a server's notification that a resource has changed, and tells
-// those who watch it. It does not block.
-func (s *Source) Updated(server string, params jsonrpc.Object) {
-	uri, _ := params.Text("uri")
-	s.watches.mu.Lock()
-	all := slices.Collect(maps.Keys(s.watches.by[server][uri]))
-	s.watches.mu.Unlock()
-	for _, w := range all {
-		w.updated(params.Raw)
+// spellings returns the URIs as the server is asked for them, sorted.
+func spellings(uris map[string]*watched) []string {
+	out := make([]string, 0, len(uris))
+	for _, res := range uris {
+		out = append(out, res.uri)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// of returns who is to be told of an update: those who watch the resource, and
+// those who watch one that it is a part of.
+func (w *watches) of(server, uri string) []*watcher {
+	folded := mcp.FoldURI(uri)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if res := w.by[server][folded]; res != nil {
+		return slices.Collect(maps.Keys(res.by))
+	}
+	var out []*watcher
+	for whole, res := range w.by[server] {
+		if rest, ok := strings.CutPrefix(folded, whole); ok && (strings.HasSuffix(whole, "/") || strings.ContainsAny(rest[:1], "/?#")) {
+			out = slices.AppendSeq(out, maps.Keys(res.by))
+		}
+	}
+	return out
+}
+
+// Notification takes what a server says on its own: a resource has changed, or the
+// visit of a URL is complete. It does not block; what it starts has ctx, which is not
+// to end with it.
+func (s *Source) Notification(ctx context.Context, server string, m *jsonrpc.Message) {
+	switch m.Method {
+	case mcp.MethodUpdated:
+		uri, _ := m.Params.Text("uri")
+		for _, w := range s.watches.of(server, uri) {
+			w.updated(m.Params.Raw)
+		}
+	case mcp.MethodElicitComplete:
+		s.visits.complete(ctx, server, m.Params)
 	}
 }

@@ -118,7 +118,7 @@ func (h *Host) Dial(ctx context.Context, in client.Incoming) (client.Wire, error
 	h.peers = append(h.peers, p)
 	h.mu.Unlock()
 	return jsonrpc.NewConn(context.WithoutCancel(ctx), near, jsonrpc.ConnOptions{
-		Handler: in.Handler, Notification: in.Notification,
+		Handler: in.Handler, Route: in.Route, Notification: in.Notification,
 		Cancel: jsonrpc.CancelNotification{Method: mcp.MethodCanceled, Member: "requestId"},
 	}), nil
 }

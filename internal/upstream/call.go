@@ -29,8 +29,28 @@ func (s *Server) Call(ctx context.Context, req Request) (jsonrpc.Object, error) 
 		return jsonrpc.Object{}, err
 	}
 	defer func() { <-s.slots }()
-	s.flights.add(f)
-	defer s.flights.remove(f)
+	if haunted := s.flights.add(f); haunted && !s.opts.HTTP {
+		go s.lay(context.WithoutCancel(ctx), c, f) // ends with the answer, with the connection, or after ghostTime
+	}
+	result, err := s.exchange(ctx, c, f)
+	answer, _ := errors.AsType[*jsonrpc.Error](err)
+	s.flights.remove(f, err == nil || answer != nil)
+	return result, s.explain(ctx, req.Method, err)
+}
+
+// lay lets the ghosts of earlier requests go as soon as the server has answered
+// something that was sent after they were cancelled.
+func (s *Server) lay(ctx context.Context, c *connection, f *flight) {
+	ctx, cancel := context.WithTimeout(ctx, ghostTime)
+	defer cancel()
+	if c.client.Ping(ctx) == nil {
+		s.flights.lay(f)
+	}
+}
+
+// exchange sends a request, and once more if the server says that it did not act
+// on it.
+func (s *Server) exchange(ctx context.Context, c *connection, f *flight) (jsonrpc.Object, error) {
 	result, err := s.send(ctx, c, f)
 	if err == nil {
 		return result, nil
@@ -39,7 +59,7 @@ func (s *Server) Call(ctx context.Context, req Request) (jsonrpc.Object, error) 
 	stateless := c.client.Server().Version.Stateless()
 	switch {
 	case answer == nil:
-	case stateless && answer.Code == mcp.CodeHeaderMismatch && req.Method == mcp.MethodToolsCall && s.opts.HTTP:
+	case stateless && answer.Code == mcp.CodeHeaderMismatch && f.Method == mcp.MethodToolsCall && s.opts.HTTP:
 		if c.refresh(ctx) == nil {
 			result, err = s.send(ctx, c, f)
 		}
@@ -50,7 +70,7 @@ func (s *Server) Call(ctx context.Context, req Request) (jsonrpc.Object, error) 
 			err = s.unavailable()
 		}
 	}
-	return result, s.explain(ctx, req.Method, err)
+	return result, err
 }
 
 // namesVersions reports whether an error with the code for an unsupported version
@@ -80,7 +100,7 @@ func (s *Server) explain(ctx context.Context, method string, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return &CallError{s.opts.Name, method, err}
+	return &CallError{s.opts.Name, method, s.hide(err)}
 }
 
 // send sends a request over a connection, or over the one that has taken its

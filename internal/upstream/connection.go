@@ -110,6 +110,10 @@ func (s *Server) serve(ctx context.Context, cl *client.Client, g *gate, connecte
 		c.tellAll(&info)
 	}
 	s.info.Store(&info)
+	s.agreed.begin()
+	if !s.opts.HTTP {
+		s.flights.exorcise()
+	}
 	s.conn.Store(c)
 	s.setStatus(func(st *Status) {
 		st.State, st.Version, st.LastErr, st.NextTry = Starting, info.Version, nil, time.Time{}

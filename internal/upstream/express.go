@@ -17,8 +17,14 @@ import (
 // those that were named before. It holds for all connections to come.
 func (s *Server) Subscribe(uris []string) {
 	s.mu.Lock()
+	before := s.uris
 	s.uris = slices.Clone(uris)
 	s.mu.Unlock()
+	for _, uri := range before {
+		if !slices.Contains(uris, uri) {
+			s.agreed.forget(uri)
+		}
+	}
 	s.wish()
 }
 
@@ -87,6 +93,7 @@ func (s *Server) listen(ctx context.Context, c *connection, ready func()) {
 		case changed:
 			continue
 		case isMethodNotFound(err):
+			s.agreed.refuseAll(ErrNotWatched)
 			return
 		}
 		c.doubt(err)
@@ -121,6 +128,7 @@ func (s *Server) listenOnce(ctx context.Context, c *connection, f client.Filter,
 		case <-watched.Done():
 		}
 	})
+	uris := f.Resources
 	err = c.client.Listen(ctx, client.Listen{
 		Filter: f,
 		Acknowledged: func(f client.Filter) {
@@ -129,6 +137,7 @@ func (s *Server) listenOnce(ctx context.Context, c *connection, f client.Filter,
 				told |= bit(k)
 			}
 			c.told.Store(told)
+			s.agreed.replace(uris, f.Resources)
 			if c.started.Load() {
 				c.mark(told)
 			}
@@ -150,7 +159,7 @@ func isMethodNotFound(err error) bool {
 // ask asks a server with sessions for resource updates and a log level, and
 // again when the session was begun anew.
 func (s *Server) ask(ctx context.Context, c *connection) {
-	asked := make(map[string]bool)
+	asked := make(map[string]error) // by URI, what was answered
 	level := ""
 	for {
 		if c.renewed.Swap(false) {
@@ -160,18 +169,23 @@ func (s *Server) ask(ctx context.Context, c *connection) {
 		uris, wanted := s.wishes()
 		if wanted != "" && wanted != level {
 			level = wanted
-			s.tell(ctx, c, mcp.MethodSetLevel, "level", wanted)
+			_ = s.tell(ctx, c, mcp.MethodSetLevel, "level", wanted)
+			s.agreed.change(func() { s.agreed.level = wanted })
 		}
 		for uri := range asked {
 			if !slices.Contains(uris, uri) {
 				delete(asked, uri)
-				s.tell(ctx, c, mcp.MethodUnsubscribe, "uri", uri)
+				_ = s.tell(ctx, c, mcp.MethodUnsubscribe, "uri", uri)
 			}
 		}
 		for _, uri := range uris {
-			if !asked[uri] {
-				asked[uri] = true
-				s.tell(ctx, c, mcp.MethodSubscribe, "uri", uri)
+			err, known := asked[uri]
+			if !known {
+				err = s.tell(ctx, c, mcp.MethodSubscribe, "uri", uri)
+				asked[uri] = err
+			}
+			if _, answered := errors.AsType[*jsonrpc.Error](err); err == nil || answered {
+				s.agreed.settle(uri, err)
 			}
 		}
 		select {
@@ -182,12 +196,15 @@ func (s *Server) ask(ctx context.Context, c *connection) {
 	}
 }
 
-// tell sends a request with one parameter, whose answer says nothing.
-func (s *Server) tell(ctx context.Context, c *connection, method, name, value string) {
+// tell sends a request with one parameter, whose answer says nothing more than
+// that it was taken.
+func (s *Server) tell(ctx context.Context, c *connection, method, name, value string) error {
 	params, _ := jsonrpc.ParseObject(mcp.Splice(jsonrpc.Object{}, mcp.Edit{Name: name, Value: mcp.String(value)}))
 	ctx, cancel := context.WithTimeout(ctx, s.opts.RequestTimeout)
 	defer cancel()
-	if _, err := c.client.Call(ctx, client.Request{Method: method, Params: params}); err != nil {
+	_, err := c.client.Call(ctx, client.Request{Method: method, Params: params})
+	if err != nil {
 		s.opts.Logger.Debug("request refused", "server", s.opts.Name, "method", method, "err", err)
 	}
+	return err
 }

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -28,9 +29,14 @@ type Request struct {
 	// runs on the goroutine that reads and must not block; it may still run, or
 	// run once more, when Call returns. nil: they are dropped.
 	Notify func(method string, params jsonrpc.Object)
+	// AllProgress: Notify gets progress also if Params has no progress token,
+	// and always under the token that the server was given.
+	AllProgress bool
 	// Ask answers the requests that the server provably makes because of this
 	// one. nil: -32601.
 	Ask func(ctx context.Context, req *jsonrpc.Request) (jsontext.Value, error)
+	// Client is who asks, a comparable value. nil: it cannot be told from others.
+	Client any
 }
 
 // flight is a request that is with the server. Its token is ours: the caller's
@@ -44,7 +50,7 @@ type flight struct {
 }
 
 func (f *flight) start(ctx context.Context, timeout, most time.Duration) context.Context {
-	f.clock = clock{timeout: timeout, end: time.Now().Add(most)}
+	f.timeout, f.end = timeout, time.Now().Add(most)
 	return f.clock.start(ctx, &TimeoutError{f.server.opts.Name, f.Method, timeout})
 }
 
@@ -83,7 +89,13 @@ func (f *flight) progress(m *jsonrpc.Message) {
 		return
 	}
 	f.extend()
-	if f.caller == nil || f.Notify == nil {
+	switch {
+	case f.Notify == nil:
+		return
+	case f.AllProgress:
+		f.Notify(m.Method, m.Params)
+		return
+	case f.caller == nil:
 		return
 	}
 	params, err := jsonrpc.ParseObject(mcp.Splice(m.Params, mcp.Edit{Name: "progressToken", Value: f.caller}))
@@ -98,22 +110,43 @@ func (f *flight) answer(ctx context.Context, req *jsonrpc.Request) (jsontext.Val
 	if f.Ask == nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "method not found: %s", req.Method)
 	}
+	if f.ctx.Err() != nil {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s: the call that this is about has ended", req.Method)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(f.ctx, func() { cancel(context.Cause(f.ctx)) })()
 	f.hold()
-	defer f.extend()
+	defer f.release()
 	return f.Ask(ctx, req)
 }
+
+// ghostTime is how long a server may go on talking about a request that has
+// ended here without an answer, unless it shows before that it has read so.
+// maxGhosts is how many such are remembered.
+const (
+	ghostTime = 10 * time.Second
+	maxGhosts = 1024
+)
 
 // flights are the requests that are with a server.
 type flights struct {
 	mu      sync.Mutex // guards the fields below
 	last    int64
 	byToken map[int64]*flight
+	ghosts  []ghost // the oldest first
 }
 
-func (fs *flights) add(f *flight) {
+// ghost is a request that ended here without an answer, be it that it was
+// cancelled or took too long. What the server says next may be about it.
+type ghost struct {
+	token  int64
+	client any
+	until  time.Time
+}
+
+// add takes in a request, and reports whether there is a ghost of another client.
+func (fs *flights) add(f *flight) (haunted bool) {
 	if meta, err := f.Params.Meta(); err == nil {
 		f.caller = meta.Get(mcp.MetaProgressToken)
 	}
@@ -125,12 +158,36 @@ func (fs *flights) add(f *flight) {
 		fs.byToken = make(map[int64]*flight)
 	}
 	fs.byToken[f.token] = f
+	return fs.hauntedLocked(f)
 }
 
-func (fs *flights) remove(f *flight) {
+// remove takes a request out that has ended, and leaves a ghost of one that was
+// not answered.
+func (fs *flights) remove(f *flight, answered bool) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	delete(fs.byToken, f.token)
+	if answered {
+		return
+	}
+	fs.ghosts = append(fs.ghosts, ghost{f.token, f.Client, time.Now().Add(ghostTime)})
+	if len(fs.ghosts) > maxGhosts {
+		fs.ghosts = fs.ghosts[len(fs.ghosts)-maxGhosts:]
+	}
+}
+
+// lay forgets the ghosts of the requests before one.
+func (fs *flights) lay(f *flight) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.ghosts = slices.DeleteFunc(fs.ghosts, func(g ghost) bool { return g.token < f.token })
+}
+
+// exorcise forgets the ghosts: the process that might talk about them is gone.
+func (fs *flights) exorcise() {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.ghosts = nil
 }
 
 // find returns the request with a progress token; nil if there is none.
@@ -145,17 +202,36 @@ func (fs *flights) find(token jsontext.Value) *flight {
 }
 
 // only returns the one request that is with the server; nil if there is none, or
-// more than one, so that what the server says cannot be told to be about one.
+// if what the server says may be about another client's.
 func (fs *flights) only() *flight {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	if len(fs.byToken) != 1 {
 		return nil
 	}
+	var one *flight
 	for _, f := range fs.byToken {
-		return f
+		one = f
 	}
-	return nil
+	if fs.hauntedLocked(one) {
+		return nil
+	}
+	return one
+}
+
+// hauntedLocked reports whether what the server says may be about another client's
+// request than this.
+func (fs *flights) hauntedLocked(f *flight) bool {
+	now := time.Now()
+	for len(fs.ghosts) > 0 && !now.Before(fs.ghosts[0].until) {
+		fs.ghosts = fs.ghosts[1:]
+	}
+	for _, g := range fs.ghosts {
+		if g.client == nil || g.client != f.Client {
+			return true
+		}
+	}
+	return false
 }
 
 // hear takes a notification that came on the connection and not on a request's
@@ -170,42 +246,23 @@ func (fs *flights) hear(m *jsonrpc.Message) bool {
 	return f != nil && f.hear(m)
 }
 
-// answer answers a request that the server made on the connection.
+// route returns who answers a request that the server made on the connection. It
+// runs on the reader, so that no request that begins or ends later is taken for
+// the one that the server means.
+func (fs *flights) route(*jsonrpc.Message) jsonrpc.Handler {
+	if f := fs.only(); f != nil {
+		return jsonrpc.HandlerFunc(f.answer)
+	}
+	return jsonrpc.HandlerFunc(refuse)
+}
+
+// answer routes a request when it is handled.
 func (fs *flights) answer(ctx context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
-	f := fs.only()
-	if f == nil {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,
-			"%s: it is not clear which of this server's calls this is about, so nobody can be asked", req.Method)
-	}
-	return f.answer(ctx, req)
+	return fs.route(nil).Handle(ctx, req)
 }
 
-// clock is the deadline of one request, which progress moves.
-type clock struct {
-	timeout time.Duration
-	end     time.Time // beyond which it is not moved
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	timer   *time.Timer
+// refuse answers a question that nobody can be asked.
+func refuse(_ context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
+	return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,
+		"%s: it is not clear which of this server's calls this is about, so nobody can be asked", req.Method)
 }
-
-func (c *clock) start(ctx context.Context, late error) context.Context {
-	c.ctx, c.cancel = context.WithCancelCause(ctx)
-	c.timer = time.AfterFunc(c.timeout, func() { c.cancel(late) })
-	return c.ctx
-}
-
-func (c *clock) stop() {
-	c.timer.Stop()
-	c.cancel(nil)
-}
-
-// extend gives the request its timeout again. It runs on a reader.
-func (c *clock) extend() {
-	if left := min(c.timeout, time.Until(c.end)); left > 0 {
-		c.timer.Reset(left)
-	}
-}
-
-// hold lets the request wait for as long as any may.
-func (c *clock) hold() { c.timer.Reset(max(time.Until(c.end), 0)) }

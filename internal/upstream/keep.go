@@ -234,6 +234,10 @@ func (s *Server) walk(ctx context.Context, c *connection, k mcp.Kind) walked {
 // shelve takes the outcome of a walk and adds what is new of it to the news.
 func (s *Server) shelve(w walked) {
 	sh := &s.shelves[w.kind]
+	w.err = s.hide(w.err)
+	for i, text := range w.list.Warnings {
+		w.list.Warnings[i] = s.opts.Hide(text)
+	}
 	list := sh.put(&w.list, w.err, time.Now())
 	s.news.Kinds[w.kind].Err = w.err
 	if list != nil {

@@ -29,9 +29,9 @@ func (b *backend) change(p *mcptest.Peer) {
 	p.Notify(mcp.Tools.ChangedMethod(), params)
 }
 
-// TestChangeInsideCall is C-017: the walk runs off the reader, so that a call
+// TestSeeds4_08_ChangeInsideCall is C-017: the walk runs off the reader, so that a call
 // whose answer comes behind the walk ends, a thousand times.
-func TestChangeInsideCall(t *testing.T) {
+func TestSeeds4_08_ChangeInsideCall(t *testing.T) {
 	eras(t, func(t *testing.T, v mcp.Version) {
 		b := newBackend(v, "work")
 		var call *jsonrpc.Message // of the peer's reader
@@ -133,9 +133,9 @@ func TestNoNetChange(t *testing.T) {
 	})
 }
 
-// TestBadWalks is C-008 and C-014: a walk that fails publishes nothing, the
+// TestSeeds4_10_BadWalks is C-008 and C-014: a walk that fails publishes nothing, the
 // state says so, and it is tried again.
-func TestBadWalks(t *testing.T) {
+func TestSeeds4_10_BadWalks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend(mcp.V20251125, "a", "b")
 		g := run(t, upstream.Options{Dial: b.host.Dial})

@@ -44,6 +44,10 @@ type Options struct {
 	// Known is what is remembered of the server.
 	Known Known
 	Hooks Hooks
+	// Hide returns what may be shown of text that tells of a failure, which may
+	// quote the server: of errors and warnings in Status and Lists, and of errors
+	// from Call that are not the server's answer. nil: everything.
+	Hide func(text string) string
 	// Logger gets what happens off the request path. nil: nothing.
 	Logger *slog.Logger
 }
@@ -103,6 +107,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxQueue == 0 {
 		o.MaxQueue = 1024
+	}
+	if o.Hide == nil {
+		o.Hide = func(text string) string { return text }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -25,6 +25,7 @@ type Server struct {
 	slots    chan struct{}                     // one per request that runs
 	queued   atomic.Int64
 	flights  flights
+	agreed   agreed
 	kick     chan struct{} // one slot: something for Run to look at
 	// shelves has what is known of each kind. It belongs to the goroutine that
 	// walks lists, of which there is one at a time.
@@ -205,7 +206,7 @@ func (s *Server) Run(ctx context.Context) {
 		if time.Since(began) >= s.opts.BackoffMax {
 			pause.Reset()
 		}
-		s.wait(ctx, err, pause.NextBackOff(), over)
+		s.wait(ctx, s.hide(err), pause.NextBackOff(), over)
 	}
 	s.setStatus(func(st *Status) { st.State, st.NextTry = Disabled, time.Time{} })
 }
@@ -280,8 +281,9 @@ func (s *Server) connect(ctx context.Context, remembered mcp.Version) (*client.C
 		Dial: s.opts.Dial, HTTP: s.opts.HTTP,
 		Info: s.opts.Info, Capabilities: s.opts.Capabilities,
 		Remembered: remembered, RememberedInfo: info.Info, ProbeTimeout: s.opts.ProbeTimeout,
-		CallTimeout:  -1, // calls, walks and checks end their contexts themselves
-		Handler:      jsonrpc.HandlerFunc(s.flights.answer),
+		CallTimeout:  -1,                                    // calls, walks and checks end their contexts themselves
+		Handler:      jsonrpc.HandlerFunc(s.flights.answer), // on wires that do not route
+		Route:        s.flights.route,
 		Notification: g.notification,
 		Gap:          g.gap,
 		Logger:       s.opts.Logger,

@@ -462,9 +462,9 @@ func TestRestartWhileConnecting(t *testing.T) {
 	})
 }
 
-// TestIsolated is C-024 and C-025 for a set: what ails two servers is nothing to
+// TestSeeds4_10_Isolated is C-024 and C-025 for a set: what ails two servers is nothing to
 // the third.
-func TestIsolated(t *testing.T) {
+func TestSeeds4_10_Isolated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good, silent, closed := newBackend(mcp.V20251125, "a"), newBackend(mcp.V20251125), newBackend(mcp.V20251125)
 		silent.script(func(*mcptest.Peer, *jsonrpc.Message) bool { return true })

@@ -1,0 +1,203 @@
+package app_test
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mcp-roster/roster/internal/admin"
+	"github.com/mcp-roster/roster/internal/mcptest"
+	"github.com/mcp-roster/roster/internal/upstream"
+	"github.com/mcp-roster/roster/jsonrpc"
+	"github.com/mcp-roster/roster/mcp"
+)
+
+// loud is the entry of a server that prints all it was given.
+func loud(name string, env ...string) entry {
+	variables := `"` + loudVariable + `":"1","GORACE":"atexit_sleep_ms=0"`
+	for _, e := range env {
+		variables += "," + e
+	}
+	return entry{name, `{"command":` + string(mcp.String(os.Args[0])) + `,"args":["-e","K=S3CR3T-3"],"timeout":"300ms","env":{` + variables + `}}`}
+}
+
+// TestSecrets_Nowhere has servers that repeat the secrets they were given, on
+// standard error, in the bodies of HTTP errors and in refusals of the handshake:
+// none is in a log at debug level, the status, a route, a tool's error or the
+// state, through start, calls, failures, timeouts and restarts (C-158).
+func TestSecrets_Nowhere(t *testing.T) {
+	site := answering(tool("t")).OnHTTP(t)
+	address := strings.Replace(site.URL, "http://", "http://user:S3CR3T-5@", 1) + "?key=S3CR3T-4"
+	rpc := answering(tool("t")).OnHTTP(t)
+	g := newGateway(t, "", loud("loud", `"TOKEN":"S3CR3T-1"`),
+		remote("h", address, `"headers":{"Authorization":"Bearer S3CR3T-2"}`),
+		remote("basic", address),
+		remote("rpc", rpc.URL, `"headers":{"X-Key":"S3CR3T-2"}`))
+	g.ready()
+	var shown strings.Builder
+	tell := func() {
+		for path, status := range map[string]int{"/status": 200, "/livez": 200, "/readyz": 200, "/healthz": 200} {
+			shown.WriteString(get(t, g, path, status))
+		}
+	}
+	call := func(name, want string) {
+		t.Helper()
+		for _, c := range []*mcptest.Caller{g.http(mcp.Latest), g.pipes(mcp.V20250618)} {
+			a, err := c.Call(bounded(t), mcp.MethodToolsCall, `{"name":"`+name+`","arguments":{}}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := a.Result + a.Error; !strings.Contains(got, want) {
+				t.Errorf("%s: %s, want %q", name, got, want)
+			}
+			shown.WriteString(a.Result + a.Error)
+		}
+	}
+	echo := func(w http.ResponseWriter, r *http.Request) bool {
+		user, password, _ := r.BasicAuth()
+		w.Header().Set("Content-Type", "text/plain")
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprintf(w, "key S3CR3T-4, %s, %s:%s, %s", r.Header.Get("Authorization"), user, password, r.URL)
+		return true
+	}
+	refuse := func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"bad key %s"}}`, r.Header.Get("X-Key"))
+		return true
+	}
+	call("loud__t", "done")
+	call("h__t", "done")
+	call("loud__hang", "did not answer")
+	tell()
+
+	site.Hook(echo)
+	call("h__t", "500")
+	call("basic__t", "500")
+	callDying(t, g, &shown)
+	tell()
+	g.until("the loud server is back", func(admin.Status) bool { return g.server("loud").State == upstream.Ready })
+
+	rpc.Hook(refuse)
+	g.restart()
+	g.until("the others are down", func(admin.Status) bool {
+		return g.server("h").State == upstream.Down && g.server("basic").State == upstream.Down && g.server("rpc").State == upstream.Down
+	})
+	call("h__t", "is down")
+	call("basic__t", "is down")
+	call("rpc__t", `server \"rpc\" is down`)
+	shown.WriteString(get(t, g, "/status", http.StatusOK))
+	if s := g.server("rpc"); !strings.Contains(s.Error, "bad key [hidden]") {
+		t.Errorf("the error of rpc is %q", s.Error)
+	}
+	g.close()
+
+	shown.WriteString(g.log.String())
+	if !strings.Contains(shown.String(), "I was given") || !strings.Contains(shown.String(), "exit status 3") {
+		t.Error("the log does not have what the loud server said, so it proves nothing")
+	}
+	shown.WriteString(files(t, g.dir+"/state"))
+	basic := "dXNlcjpTM0NSM1QtN" // how user:S3CR3T-5 begins in an Authorization header
+	for _, found := range regexp.MustCompile(`.{0,200}(S3CR3T|S3CR3|`+basic+`).{0,40}`).FindAllString(shown.String(), 5) {
+		t.Errorf("a secret in: %s", found)
+	}
+}
+
+// callDying calls the tool whose server dies, once.
+func callDying(t *testing.T, g *gateway, shown *strings.Builder) {
+	t.Helper()
+	a, err := g.http(mcp.Latest).Call(bounded(t), mcp.MethodToolsCall, `{"name":"loud__die","arguments":{}}`)
+	if err != nil || !strings.Contains(a.Result, "exit status 3") || !strings.Contains(a.Result, "x[hidd") {
+		t.Errorf("die: %+v, %v", a, err)
+	}
+	shown.WriteString(a.Result + a.Error)
+}
+
+// TestSecrets_OfClients has clients send credentials: no server sees them, on
+// HTTP or in its environment (C-140, C-141).
+func TestSecrets_OfClients(t *testing.T) {
+	t.Setenv("CLIENT_TOKEN_OF_THE_GATEWAY", "S3CR3T-7") // not one that a child gets
+	var mu sync.Mutex
+	var seen []http.Header
+	site := answering(tool("t")).OnHTTP(t)
+	site.Hook(func(_ http.ResponseWriter, r *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, r.Header.Clone())
+		return false
+	})
+	g := newGateway(t, "", loud("loud"), remote("h", site.URL))
+	g.ready()
+	for _, tool := range []string{"h__t", "loud__env"} {
+		frame := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":{},"_meta":{%q:%q,%q:{"name":"c","version":"1"},%q:{}}}}`,
+			tool, mcp.MetaVersion, mcp.Latest, mcp.MetaClientInfo, mcp.MetaCapabilities)
+		req, err := http.NewRequestWithContext(bounded(t), http.MethodPost, g.URL(), strings.NewReader(frame))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range map[string]string{
+			"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+			mcp.HeaderVersion: string(mcp.Latest), mcp.HeaderMethod: "tools/call", mcp.HeaderName: tool,
+			"Authorization": "Bearer S3CR3T-8", "Cookie": "session=S3CR3T-8", "X-Api-Key": "S3CR3T-8", "Proxy-Authorization": "Basic S3CR3T-8",
+			"X-Tenant": "S3CR3T-8", "Connection": "x-secret", "X-Secret": "S3CR3T-8",
+		} {
+			req.Header.Set(name, value)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := readAll(t, resp)
+		m, err := jsonrpc.Parse([]byte(body))
+		if err != nil || m.Error != nil || m.Result.IsZero() {
+			t.Fatalf("%s: %s, %v", tool, body, err)
+		}
+		if strings.Contains(body, "S3CR3T") {
+			t.Errorf("the server on pipes was given a secret: %s", body)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(seen) < 2 {
+		t.Errorf("the server got %d requests", len(seen))
+	}
+	for _, header := range seen {
+		if text := fmt.Sprint(header); strings.Contains(text, "S3CR3T") {
+			t.Errorf("the server got %s", text)
+		}
+	}
+}
+
+func readAll(t testing.TB, resp *http.Response) string {
+	t.Helper()
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// files returns all there is in a directory, which must be something.
+func files(t testing.TB, dir string) string {
+	t.Helper()
+	var out strings.Builder
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		out.Write(data)
+		return err
+	})
+	if err != nil || out.Len() == 0 {
+		t.Fatalf("%d bytes in %s: %v", out.Len(), dir, err)
+	}
+	return out.String()
+}
