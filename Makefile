@@ -5,6 +5,8 @@ GOTEST ?= go test
 # How long `make fuzz` tries each fuzz target, and how often `make stress` repeats each test.
 FUZZTIME ?= 10s
 COUNT ?= 20
+# How long `make soak` lasts.
+SOAK ?= 10m
 # What `make fuzz`, `make stress` and `make microbench` look at.
 PKG ?= ./...
 
@@ -70,6 +72,10 @@ fuzz: ## run each fuzz target for FUZZTIME (10s), in PKG (./...)
 .PHONY: stress
 stress: ## repeat the tests of PKG COUNT (20) times, on 1, 2 and 8 processors; ROSTER_STRESS=1 makes those of the gateway longer
 	go test -race -count $(COUNT) -cpu 1,2,8 -failfast $(PKG)
+
+.PHONY: soak
+soak: ## use the gateway for SOAK (10m) while most of its servers misbehave; ROSTER_SOAK_SEED=N chooses the faults
+	ROSTER_SOAK=$(SOAK) go test -race -count 1 -run '^TestSoak$$' -timeout 0 -v ./internal/app
 
 .PHONY: bench
 bench: ## measure the gateway against bare references (bench/README.md)

@@ -189,14 +189,20 @@ func (g *gateway) server(name string) admin.Server {
 // eventually waits for something that nothing signals.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	late := time.After(patience)
+	within(t, patience, what, is)
+}
+
+// within waits for something that nothing signals, as long as it may take.
+func within(t testing.TB, most time.Duration, what string, is func() bool) {
+	t.Helper()
+	late := time.After(most)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for !is() {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("waited %v in vain until %s", patience, what)
+			t.Fatalf("waited %v in vain until %s", most, what)
 		}
 	}
 }
@@ -289,7 +295,10 @@ func same(t testing.TB, what string, got, want []string) {
 	}
 }
 
-// logBuffer keeps a log for tests that fail.
+// mostLog is how many bytes of a log are kept.
+const mostLog = 8 << 20
+
+// logBuffer keeps the end of a log for tests that fail.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -298,6 +307,9 @@ type logBuffer struct {
 func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.buf.Len() > mostLog {
+		l.buf.Next(mostLog / 2)
+	}
 	return l.buf.Write(p)
 }
 

@@ -16,13 +16,13 @@ import (
 type Site struct {
 	URL string
 
-	server  *httptest.Server
+	server *httptest.Server
+
+	mu      sync.Mutex // guards the fields below
 	handler jsonrpc.Handler
 	opts    mcphttp.HandlerOptions
-
-	mu    sync.Mutex       // guards the fields below
-	serve *mcphttp.Handler // nil: down
-	hook  func(http.ResponseWriter, *http.Request) bool
+	serve   *mcphttp.Handler // nil: down
+	hook    func(http.ResponseWriter, *http.Request) bool
 }
 
 // NewSite returns a Site that is up and serves a handler to clients of some
@@ -82,6 +82,14 @@ func (s *Site) Up() {
 	if s.serve == nil {
 		s.serve = mcphttp.NewHandler(s.handler, s.opts)
 	}
+}
+
+// Become has the site be another server from the next Up on that follows a Down.
+// No versions: all.
+func (s *Site) Become(h jsonrpc.Handler, versions ...mcp.Version) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.handler, s.opts = h, mcphttp.HandlerOptions{Versions: versions}
 }
 
 // OnHTTP returns a Site that serves a backend in its version.

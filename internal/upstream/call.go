@@ -55,18 +55,34 @@ func (s *Server) exchange(ctx context.Context, c *connection, f *flight) (jsonrp
 	if err == nil {
 		return result, nil
 	}
-	switch answer, _ := errors.AsType[*jsonrpc.Error](err); {
-	case answer == nil || !c.client.Server().Version.Stateless():
-	case answer.Code == mcp.CodeHeaderMismatch && f.Method == mcp.MethodToolsCall && s.opts.HTTP:
+	answer, _ := errors.AsType[*jsonrpc.Error](err)
+	stateless := c.client.Server().Version.Stateless()
+	switch {
+	case answer == nil:
+	case stateless && answer.Code == mcp.CodeHeaderMismatch && f.Method == mcp.MethodToolsCall && s.opts.HTTP:
 		if c.refresh(ctx) == nil {
 			result, err = s.send(ctx, c, f)
 		}
-	case answer.Code == mcp.CodeUnsupportedVersion:
+	case answer.Code == mcp.CodeUnsupportedVersion && (stateless || s.opts.HTTP && namesVersions(answer)):
 		if next := s.successor(ctx, c); next != nil {
 			result, err = s.send(ctx, next, f)
+		} else if s.conn.Load() == nil {
+			err = s.unavailable()
 		}
 	}
 	return result, err
+}
+
+// namesVersions reports whether an error with the code for an unsupported version
+// says which are supported. From a server with sessions, to which the code means
+// nothing, that is the sign that it has become a stateless one.
+func namesVersions(answer *jsonrpc.Error) bool {
+	data, err := jsonrpc.ParseObject(answer.Data)
+	if err != nil {
+		return false
+	}
+	versions, err := jsonrpc.Elements(data.Get("supported"))
+	return err == nil && len(versions) > 0
 }
 
 // explain says of an error of ours which server it is about. Errors that the

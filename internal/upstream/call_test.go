@@ -408,6 +408,7 @@ func TestHTTPFailures(t *testing.T) {
 // TestEraChangesOverHTTP is C-204 over HTTP, where no process ends.
 func TestEraChangesOverHTTP(t *testing.T) {
 	answer := &httpError{status: 400, answer: &jsonrpc.Error{Code: -32022, Message: "no", Data: jsontext.Value(`{"supported":["2025-06-18"]}`)}}
+	modern := &httpError{status: 400, answer: &jsonrpc.Error{Code: -32022, Message: "no", Data: jsontext.Value(`{"supported":["2026-07-28"]}`)}}
 	tests := []struct {
 		name    string
 		from    mcp.Version
@@ -418,6 +419,8 @@ func TestEraChangesOverHTTP(t *testing.T) {
 		{"to sessions, plain 400", mcp.V20260728, mcp.V20250618, &httpError{status: 400}, false},
 		{"to sessions, -32022", mcp.V20260728, mcp.V20250618, answer, true},
 		{"to stateless", mcp.V20251125, mcp.V20260728, &httpError{status: 400, answer: jsonrpc.Errorf(-32602, "no _meta")}, false},
+		{"to stateless, -32022", mcp.V20251125, mcp.V20260728, modern, true},
+		{"to stateless, -32022 without versions", mcp.V20251125, mcp.V20260728, &httpError{status: 400, answer: jsonrpc.Errorf(-32022, "no")}, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -452,6 +455,54 @@ func TestEraChangesOverHTTP(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestEraChangesIntoNone: a server that suddenly speaks no version that we do is
+// down, and a call that met that says so.
+func TestEraChangesIntoNone(t *testing.T) {
+	eras(t, func(t *testing.T, v mcp.Version) {
+		w := &web{backend: newBackend(v, "a")}
+		g := run(t, upstream.Options{Dial: w.Dial, HTTP: true})
+		pass(time.Second) // a stream may come
+		w.set(func(*jsonrpc.Call) error {
+			return &httpError{status: 400, answer: &jsonrpc.Error{Code: -32022, Message: "no", Data: jsontext.Value(`{"supported":["2099-01-01"]}`)}}
+		})
+		for _, call := range []string{"a call that meets it", "a call later"} {
+			_, err := g.call(t.Context(), "a")
+			if _, down := errors.AsType[*upstream.UnavailableError](err); !down {
+				t.Errorf("%s: %v", call, err)
+			}
+			if answer, ok := errors.AsType[*jsonrpc.Error](err); ok {
+				t.Errorf("%s has the answer of another request: %v", call, answer)
+			}
+		}
+		g.wantState(t, upstream.Down)
+	})
+}
+
+// TestDownForAnAnswer: what a server answered when its connection was given up is
+// no answer to the calls that come while it is down.
+func TestDownForAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &web{backend: newBackend(mcp.V20251125, "a")}
+		g := run(t, upstream.Options{Dial: w.Dial, HTTP: true})
+		pass(time.Second) // a stream may come
+		w.set(func(*jsonrpc.Call) error {
+			return &httpError{status: 400, answer: jsonrpc.Errorf(-32022, "no")}
+		})
+		if _, err := g.call(t.Context(), "a"); err == nil {
+			t.Error("the call that met it succeeded")
+		}
+		synctest.Wait()
+		g.wantState(t, upstream.Down)
+		_, err := g.call(t.Context(), "a")
+		if _, down := errors.AsType[*upstream.UnavailableError](err); !down {
+			t.Errorf("while the server is down: %v", err)
+		}
+		if answer, ok := errors.AsType[*jsonrpc.Error](err); ok {
+			t.Errorf("a call has the answer of another request: %v", answer)
+		}
+	})
 }
 
 // TestHeaderMismatch: the tools are listed again and the call is made once more,

@@ -48,7 +48,8 @@ type KindStatus struct {
 	Warnings []string
 }
 
-// UnavailableError says that a server is not connected.
+// UnavailableError says that a server is not connected. It does not wrap LastErr,
+// which may be what the server answered to another request.
 type UnavailableError struct {
 	Server  string
 	State   State
@@ -66,9 +67,6 @@ func (e *UnavailableError) Error() string {
 	}
 	return text
 }
-
-// Unwrap returns LastErr.
-func (e *UnavailableError) Unwrap() error { return e.LastErr }
 
 // TimeoutError says that a server did not answer in time. It is a
 // context.DeadlineExceeded.
