@@ -67,14 +67,14 @@ func TestSecrets_Nowhere(t *testing.T) {
 		w.Header().Set("Content-Type", "text/plain")
 		w.WriteHeader(http.StatusInternalServerError)
 		if r.URL.Query().Has("key") && user != "" { // one over the end of what an error quotes
-			fmt.Fprint(w, strings.Repeat("x", 74))
+			_, _ = fmt.Fprint(w, strings.Repeat("x", 74))
 		}
-		fmt.Fprintf(w, "%s:%s, key S3CR3T-4, %s, %s", password, user, r.Header.Get("Authorization"), r.URL)
+		_, _ = fmt.Fprintf(w, "%s:%s, key S3CR3T-4, %s, %s", password, user, r.Header.Get("Authorization"), r.URL)
 		return true
 	}
 	refuse := func(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"bad key %s"}}`, r.Header.Get("X-Key"))
+		_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"bad key %s"}}`, r.Header.Get("X-Key"))
 		return true
 	}
 	call("loud__t", "done")
