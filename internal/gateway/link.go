@@ -35,7 +35,7 @@ type shown struct {
 // note takes note of the links in a result. Only one that has the words
 // resource_link is looked at.
 func (l *links) note(r *server.Request, name string, result jsonrpc.Object) {
-	if !bytes.Contains(result.Raw, []byte("resource_link")) {
+	if !bytes.Contains(result.Raw, resourceLink) {
 		return
 	}
 	uris := linked(result)
@@ -130,3 +130,7 @@ func linked(result jsonrpc.Object) []string {
 	}
 	return uris
 }
+
+// resourceLink is looked for with its quotes, since a quote is rarer in a text
+// than the letter behind it.
+var resourceLink = []byte(`"resource_link"`)
