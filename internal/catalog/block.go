@@ -187,6 +187,7 @@ func (c *Catalog) entryLocked(b *block, d mcp.Definition) (*Entry, error) {
 	}
 	if exposed != d.Key {
 		e.Exposed, e.Definition = exposed, d.Renamed(exposed)
+		e.rename = []mcp.Edit{{Name: d.Kind.Key(), Value: mcp.String(d.Key)}}
 	}
 	return e, nil
 }

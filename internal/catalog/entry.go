@@ -60,8 +60,13 @@ type Entry struct {
 	Params []mcp.ParamHeader
 
 	raw      jsontext.Value        // as the server wrote it
+	rename   []mcp.Edit            // of a request's params; nil: the names are the same
 	template *uritemplate.Template // of a template; nil if it cannot be read
 }
+
+// Rename returns the edits of a request's params after which they have the server's
+// own name. They must not be changed.
+func (e *Entry) Rename() []mcp.Edit { return e.rename }
 
 // HasParam reports whether a header field repeats one of a tool's arguments.
 // Field names are compared without regard to case.

@@ -195,19 +195,11 @@ func (s *Source) callTool(ctx context.Context, r *server.Request) (jsonrpc.Objec
 	if err != nil {
 		return jsonrpc.Object{}, err
 	}
-	result, err := s.forward(ctx, e.Server, r, rename(e), otherParams(e, r))
+	result, err := s.forward(ctx, e.Server, r, e.Rename(), otherParams(e, r))
 	if text, ok := unreachable(err); ok {
 		return toolError(text)
 	}
 	return result, err
-}
-
-// rename is the edit that puts in the server's own name.
-func rename(e *catalog.Entry) []mcp.Edit {
-	if e.Own == e.Exposed {
-		return nil
-	}
-	return []mcp.Edit{{Name: "name", Value: mcp.String(e.Own)}}
 }
 
 // otherParams returns the Mcp-Param headers that a client sent for parameters
@@ -232,7 +224,7 @@ func (s *Source) getPrompt(ctx context.Context, r *server.Request) (jsonrpc.Obje
 	if err != nil {
 		return jsonrpc.Object{}, err
 	}
-	return s.plain(ctx, e.Server, r, rename(e))
+	return s.plain(ctx, e.Server, r, e.Rename())
 }
 
 // complete passes completion/complete on to the owner of the prompt or template

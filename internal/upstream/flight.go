@@ -56,16 +56,19 @@ func (f *flight) start(ctx context.Context, timeout, most time.Duration) context
 
 // on returns the request for a connection.
 func (f *flight) on(c *connection) client.Request {
-	return client.Request{
+	req := client.Request{
 		Method: f.Method, Params: f.Params, Edits: f.Edits, Caller: f.Caller, Header: f.Header,
 		Token: strconv.AppendInt(nil, f.token, 10),
-		Message: func(m *jsonrpc.Message) {
+	}
+	if f.server.opts.HTTP { // where a request has a stream of its own
+		req.Message = func(m *jsonrpc.Message) {
 			if m.IsNotification() && !f.hear(m) {
 				c.notification(m)
 			}
-		},
-		Handler: jsonrpc.HandlerFunc(f.answer),
+		}
+		req.Handler = jsonrpc.HandlerFunc(f.answer)
 	}
+	return req
 }
 
 // hear takes a notification that belongs to this request; false if it is about
