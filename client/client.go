@@ -181,28 +181,9 @@ func (c *Client) do(ctx context.Context, req Request) (jsonrpc.Object, error) {
 		return jsonrpc.Object{}, err
 	}
 	if !result.IsObject() {
-		return jsonrpc.Object{}, &ResultError{req.Method, "is " + kindName(result.Raw) + ", not an object"}
+		return jsonrpc.Object{}, &ResultError{req.Method, "is " + mcp.TypeName(result.Raw) + ", not an object"}
 	}
 	return result, nil
-}
-
-func kindName(v jsontext.Value) string {
-	if len(v) == 0 {
-		return "absent"
-	}
-	switch v.Kind() {
-	case 'n':
-		return "null"
-	case '{':
-		return "an object"
-	case '[':
-		return "an array"
-	case '"':
-		return "a string"
-	case '0':
-		return "a number"
-	}
-	return "a boolean"
 }
 
 // outgoing gives a request the form that a version wants.

@@ -64,7 +64,7 @@ func (c *Client) retryInitialize(ctx context.Context, v mcp.Version, err error) 
 // greeted checks an InitializeResult and ends the handshake.
 func (c *Client) greeted(ctx context.Context, result jsonrpc.Object, asked mcp.Version) error {
 	if !result.IsObject() {
-		return &answerError{&ResultError{mcp.MethodInitialize, "is " + kindName(result.Raw) + ", not an object"}}
+		return &answerError{&ResultError{mcp.MethodInitialize, "is " + mcp.TypeName(result.Raw) + ", not an object"}}
 	}
 	text, ok := result.Text("protocolVersion")
 	if !ok {

@@ -241,7 +241,7 @@ func (w *walk) take(result jsonrpc.Object) (Guard, error) {
 	default:
 		list, err := jsonrpc.Elements(value)
 		if err != nil {
-			return "", &ResultError{method, fmt.Sprintf("has %s that is %s, not an array", field, kindName(value))}
+			return "", &ResultError{method, fmt.Sprintf("has %s that is %s, not an array", field, mcp.TypeName(value))}
 		}
 		items = list
 	}
@@ -299,7 +299,7 @@ func (w *walk) next(result jsonrpc.Object) (jsontext.Value, bool, error) {
 	}
 	text, ok := jsonrpc.Text(cursor)
 	if !ok {
-		return nil, false, &ResultError{w.list.Kind.ListMethod(), "has a nextCursor that is " + kindName(cursor) + ", not a string"}
+		return nil, false, &ResultError{w.list.Kind.ListMethod(), "has a nextCursor that is " + mcp.TypeName(cursor) + ", not a string"}
 	}
 	if strings.TrimSpace(text) == "" && !w.client.info.Version.Stateless() {
 		return nil, false, nil

@@ -165,6 +165,15 @@ func (ms memberShapes) check(obj jsonrpc.Object) error {
 	return nil
 }
 
+// TypeName says what type of JSON value v is, with its article, as messages want
+// it: "an object"; "absent" for no value.
+func TypeName(v jsontext.Value) string {
+	if len(v) == 0 {
+		return "absent"
+	}
+	return kindName(v.Kind())
+}
+
 func kindName(k jsontext.Kind) string {
 	switch k {
 	case '{':

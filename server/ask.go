@@ -148,7 +148,7 @@ func (r *Request) Log(ctx context.Context, level, logger string, data jsontext.V
 		}
 		least = "info"
 	}
-	if slices.Index(logLevels, level) < slices.Index(logLevels, least) {
+	if slices.Index(mcp.LogLevels[:], level) < slices.Index(mcp.LogLevels[:], least) {
 		return nil
 	}
 	params := append([]byte(`{"level":`), mcp.String(level)...)

@@ -115,8 +115,8 @@ func (s *Server) standingAlone(ctx context.Context, r *Request) (jsontext.Value,
 	case r.Caller.Capabilities.Kind() != '{':
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 			"params._meta lacks %q: an object is required, {} if there are none", mcp.MetaCapabilities)
-	case r.Caller.LogLevel != "" && !slices.Contains(logLevels, r.Caller.LogLevel):
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params._meta: %q must be one of %q", mcp.MetaLogLevel, logLevels)
+	case r.Caller.LogLevel != "" && !slices.Contains(mcp.LogLevels[:], r.Caller.LogLevel):
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params._meta: %q must be one of %q", mcp.MetaLogLevel, mcp.LogLevels[:])
 	}
 	answer := methods[r.Method].stateless
 	if answer == nil {

@@ -10,10 +10,6 @@ import (
 	"github.com/mcp-roster/roster/mcp"
 )
 
-// logLevels are the severities of log messages, least first
-// (2025-11-25, server/utilities/logging).
-var logLevels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
-
 // session is what a client said of itself in initialize, and since.
 type session struct {
 	// listener tells the client of changes. It knows of those since initialize,
@@ -144,8 +140,8 @@ func (s *session) end() {
 // setLevel sets the least severity of log messages that the session wants.
 func (s *Server) setLevel(_ context.Context, r *Request) (jsontext.Value, error) {
 	level, _ := r.Params.Text("level")
-	if !slices.Contains(logLevels, level) {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.level must be one of %q", logLevels)
+	if !slices.Contains(mcp.LogLevels[:], level) {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.level must be one of %q", mcp.LogLevels[:])
 	}
 	r.state.mu.Lock()
 	r.state.caller.LogLevel = level

@@ -9,10 +9,6 @@ import (
 	"github.com/mcp-roster/roster/server"
 )
 
-// logLevels are the severities of log messages, least first
-// (2025-11-25, server/utilities/logging).
-var logLevels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
-
 // defaultLevel is what a client with a session is taken to want until it says
 // otherwise; servers of stateless versions must be told something.
 const defaultLevel = "info"
@@ -32,15 +28,15 @@ func (l *level) ask(c *mcp.Caller) (changed bool) {
 	if asked == "" && !c.Version.Stateless() {
 		c.LogLevel = defaultLevel
 	}
-	if asked == "" || !slices.Contains(logLevels, asked) {
+	if asked == "" || !slices.Contains(mcp.LogLevels[:], asked) {
 		return false
 	}
-	if slices.Index(logLevels, asked) > slices.Index(logLevels, defaultLevel) {
+	if slices.Index(mcp.LogLevels[:], asked) > slices.Index(mcp.LogLevels[:], defaultLevel) {
 		asked = defaultLevel // which those want who did not say
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.name != "" && slices.Index(logLevels, asked) >= slices.Index(logLevels, l.name) {
+	if l.name != "" && slices.Index(mcp.LogLevels[:], asked) >= slices.Index(mcp.LogLevels[:], l.name) {
 		return false
 	}
 	l.name = asked
@@ -85,15 +81,15 @@ func (s *Source) filter(r *server.Request) func(params jsonrpc.Object) bool {
 			wanted = defaultLevel
 		}
 		level, _ := params.Text("level")
-		return slices.Index(logLevels, level) >= slices.Index(logLevels, wanted)
+		return slices.Index(mcp.LogLevels[:], level) >= slices.Index(mcp.LogLevels[:], wanted)
 	}
 }
 
 // checkLevel returns the error for a level that there is not (2026-07-28, server/
 // utilities/logging, Error Handling).
 func checkLevel(c mcp.Caller) error {
-	if c.LogLevel == "" || slices.Contains(logLevels, c.LogLevel) {
+	if c.LogLevel == "" || slices.Contains(mcp.LogLevels[:], c.LogLevel) {
 		return nil
 	}
-	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params._meta: %q must be one of %q", mcp.MetaLogLevel, logLevels)
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params._meta: %q must be one of %q", mcp.MetaLogLevel, mcp.LogLevels[:])
 }
