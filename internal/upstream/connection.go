@@ -117,7 +117,11 @@ func (s *Server) serve(ctx context.Context, cl *client.Client, g *gate, connecte
 	s.conn.Store(c)
 	s.setStatus(func(st *Status) {
 		st.State, st.Version, st.LastErr, st.NextTry = Starting, info.Version, nil, time.Time{}
+		if s.served {
+			st.Restarts++
+		}
 	})
+	s.served = true
 	connected()
 	used, cancel := context.WithCancelCause(ctx)
 	var tasks sync.WaitGroup
@@ -127,7 +131,6 @@ func (s *Server) serve(ctx context.Context, cl *client.Client, g *gate, connecte
 	s.conn.CompareAndSwap(c, nil)
 	tasks.Wait()
 	s.retire(ctx, c)
-	s.setStatus(func(st *Status) { st.Restarts++ })
 	return err
 }
 

@@ -36,6 +36,7 @@ type Server struct {
 	// shown is what Hooks.Lists was told of the server; nil: nothing yet. It
 	// belongs to the same goroutine.
 	shown   *client.ServerInfo
+	served  bool           // a connection has been in use; belongs to Run
 	closing sync.WaitGroup // connections that wait for their last calls
 
 	mu      sync.Mutex // guards the fields below
