@@ -66,7 +66,7 @@ type OAuth struct {
 
 	mu      sync.Mutex // guards the fields below
 	closed  bool
-	record  *record // as last seen; nil: not yet
+	record  *record   // as last seen; nil: not yet
 	renewal *attempt  // under way
 	quiet   time.Time // until then no renewal ahead of need is begun
 	entry   *attempt  // a login that requests wait for
@@ -118,7 +118,7 @@ func NewOAuth(opts OAuthOptions) *OAuth {
 	}
 	guard := NewGuard(GuardOptions{Named: []string{opts.Server, opts.Issuer}, RootCAs: opts.RootCAs})
 	return &OAuth{
-		opts: opts, name: recordName(opts.Name, opts.Server, opts.ClientID),
+		opts: opts, name: RecordName(opts.Name, opts.Server, opts.ClientID),
 		guard: guard, http: guard.Client(), log: opts.Logger,
 	}
 }

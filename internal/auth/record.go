@@ -137,9 +137,9 @@ func (r *record) life() time.Duration {
 // forget drops the tokens. Registrations stay: they are not what was revoked.
 func (r *record) forget() { r.Access, r.Refresh, r.Issued, r.Expiry = "", "", time.Time{}, time.Time{} }
 
-// recordName is under which name a login is kept: one for each server of a
+// RecordName is under which name a login is kept: one for each server of a
 // configuration, the URL it is at, and who we are there.
-func recordName(server, url, clientID string) string {
+func RecordName(server, url, clientID string) string {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "%d %s %d %s %d %s", len(server), server, len(url), url, len(clientID), clientID) // never fails
 	return hex.EncodeToString(h.Sum(nil)[:16])

@@ -295,7 +295,7 @@ func (is *Issuer) grant(form url.Values) (answer map[string]any, code, why strin
 		case asked.Get("code_challenge") != base64.RawURLEncoding.EncodeToString(sum[:]):
 			return nil, "invalid_grant", "the verifier is wrong"
 		}
-		delete(is.codes, form.Get("code"))
+		is.codes[form.Get("code")] = nil // used
 		return is.issue(&family{resource: resource, scope: asked.Get("scope"), expires: make(map[string]time.Time)}), "", ""
 	case "refresh_token":
 		f := is.refresh[form.Get("refresh_token")]
