@@ -19,8 +19,6 @@ var openCases = map[string]string{
 	"C-145": "credentials per user are not there yet",
 	"C-156": "no definition comes from anywhere but the operator's own file, where these variables are allowed",
 	"C-165": "no test holds sockets open by a byte at a time",
-	"C-172": "a changed configuration is not read again yet",
-	"C-175": "a changed configuration is not read again yet",
 	"C-180": "no test counts the sessions of a server over many walks",
 }
 
