@@ -232,7 +232,16 @@ func (a *App) take(ctx context.Context, next *config.Config, changes config.Chan
 	a.gateway.Renew(fresh)
 	a.reloading.await(heard, next.Roster.StartupWait)
 	a.catalog.Reconfigure(blocks(next))
+	defer a.logins.keep(names(stay))
 	return a.use(stay)
+}
+
+func names(servers []*upstream.Server) []string {
+	out := make([]string, len(servers))
+	for i, srv := range servers {
+		out[i] = srv.Name()
+	}
+	return out
 }
 
 // opened waits until the first lists are there.
