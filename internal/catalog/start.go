@@ -6,11 +6,12 @@ func (c *Catalog) Ready() <-chan struct{} { return c.opened }
 
 // Heard says that a server was tried and has no list to give now; a first list
 // need not wait for it.
-func (c *Catalog) Heard(server string) {
-	c.change(func() {
-		delete(c.waiting, server)
-		c.openIfHeardLocked()
-	})
+func (c *Catalog) Heard(server string) { c.change(func() { c.heardLocked(server) }) }
+
+func (c *Catalog) heardLocked(server string) {
+	delete(c.waiting, server)
+	c.openIfHeardLocked()
+	c.coming.heard(server)
 }
 
 // Open ends the waiting for servers that were never seen before. It may be
@@ -47,6 +48,6 @@ func (c *Catalog) openIfHeardLocked() {
 			c.applyLocked(b, lists)
 		}
 	}
-	c.early = nil
+	clear(c.early)
 	c.pending.opens = true
 }

@@ -39,6 +39,7 @@ func (f form) version() mcp.Version {
 // changed; pages are added as they are asked for.
 type view struct {
 	kind  mcp.Kind
+	epoch uint64
 	parts []*part // in order of place
 	ttl   time.Duration
 	high  uint64 // ordinal of the newest item
@@ -48,16 +49,18 @@ type view struct {
 
 // part is one block's share of a view. It is never changed.
 type part struct {
-	place uint64
-	items *registry.Snapshot[*Entry]
-	sums  [forms]uint64 // fingerprints; 0 if there are no items
-	ttl   time.Duration // 0: not to be kept
+	block  *block
+	place  uint64
+	prefix string
+	items  *registry.Snapshot[*Entry]
+	sums   [forms]uint64 // fingerprints; 0 if there are no items
+	ttl    time.Duration // 0: not to be kept
 }
 
 // viewLocked makes the view of the blocks as they are. It takes time in
 // proportion to the servers, not to their items.
 func (c *Catalog) viewLocked(k mcp.Kind) *view {
-	v := &view{kind: k, parts: make([]*part, len(c.blocks))}
+	v := &view{kind: k, epoch: c.epoch, parts: make([]*part, len(c.blocks))}
 	contributing := false
 	for i, b := range c.blocks {
 		p := b.lists[k].part

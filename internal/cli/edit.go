@@ -161,7 +161,7 @@ func (p *program) told(r edited) {
 // tellGateway says when a gateway takes a change up; "" is none.
 func (p *program) tellGateway(url string) {
 	if url != "" {
-		writef(p.out, "the gateway at %s takes it up when it is started again\n", url)
+		writef(p.out, "the gateway at %s takes it up; 'roster status' says if it cannot\n", url)
 	}
 }
 

@@ -47,8 +47,8 @@ func (s *Source) WatchResource(ctx context.Context, r *server.Request, uri strin
 		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "the server %q does not tell changes of resources", name)
 	}
 	w := &watcher{updated}
-	own = s.watches.add(srv, own, w)
-	stop = sync.OnceFunc(func() { s.watches.remove(srv, own, w) })
+	own = s.watches.add(s.servers, name, own, w)
+	stop = sync.OnceFunc(func() { s.watches.remove(s.servers, name, own, w) })
 	if err := srv.Watching(ctx, own); err != nil {
 		stop()
 		return nil, err
@@ -77,31 +77,31 @@ func (s *Source) owner(r *server.Request, uri string) (name, own string, ok bool
 }
 
 // add returns the URI under which the server is asked.
-func (w *watches) add(srv *upstream.Server, uri string, who *watcher) string {
+func (w *watches) add(servers *upstream.Set, name, uri string, who *watcher) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.by == nil {
 		w.by = make(map[string]map[string]*watched)
 	}
-	uris := w.by[srv.Name()]
+	uris := w.by[name]
 	if uris == nil {
 		uris = make(map[string]*watched)
-		w.by[srv.Name()] = uris
+		w.by[name] = uris
 	}
 	res := uris[mcp.FoldURI(uri)]
 	if res == nil {
 		res = &watched{uri: uri, by: make(map[*watcher]struct{})}
 		uris[mcp.FoldURI(uri)] = res
-		srv.Subscribe(spellings(uris))
+		subscribe(servers.Get(name), uris)
 	}
 	res.by[who] = struct{}{}
 	return res.uri
 }
 
-func (w *watches) remove(srv *upstream.Server, uri string, who *watcher) {
+func (w *watches) remove(servers *upstream.Set, name, uri string, who *watcher) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	uris := w.by[srv.Name()]
+	uris := w.by[name]
 	res := uris[mcp.FoldURI(uri)]
 	if res == nil {
 		return
@@ -111,9 +111,23 @@ func (w *watches) remove(srv *upstream.Server, uri string, who *watcher) {
 		return
 	}
 	delete(uris, mcp.FoldURI(uri))
-	srv.Subscribe(spellings(uris))
+	subscribe(servers.Get(name), uris)
 	if len(uris) == 0 {
-		delete(w.by, srv.Name())
+		delete(w.by, name)
+	}
+}
+
+// renew asks a server for what its predecessor of the same name was asked for.
+func (w *watches) renew(srv *upstream.Server) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	subscribe(srv, w.by[srv.Name()])
+}
+
+// subscribe asks a server for resources; nil: it is gone.
+func subscribe(srv *upstream.Server, uris map[string]*watched) {
+	if srv != nil {
+		srv.Subscribe(spellings(uris))
 	}
 }
 
