@@ -98,7 +98,7 @@ func (a *App) listenLocally() (serve func(), err error) {
 }
 
 func (a *App) serveLocally(l net.Listener) {
-	defer l.Close() // Serve does not if it comes after Shutdown
+	defer func() { _ = l.Close() }() // Serve does not if it comes after Shutdown
 	if err := a.operator.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		a.log.Error("commands do not find this gateway any more", "err", err)
 	}
