@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs the program as its users do. Each script has a home, a state
-// directory and a configuration directory of its own, and these commands beside
-// those of testscript:
+// directory and a configuration directory of its own, $CLIENTS with files as MCP
+// clients write them, and these commands beside those of testscript:
 //
 //	exits CODE COMMAND...   run a command, which must end with that code
 //	await                   wait for the gateway of this script; sets $URL, and $BASE without the path
@@ -37,6 +37,10 @@ func TestMain(m *testing.M) {
 //	proxy                   start an HTTP proxy that answers 418 to all; sets $PROXY to its URL
 //	json FILE               the file must be one JSON value
 func TestScripts(t *testing.T) {
+	clients, err := filepath.Abs(filepath.Join("..", "..", "internal", "clientfile", "testdata", "clients"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
@@ -46,6 +50,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 			env.Setenv("ROSTER_STATE_DIR", filepath.Join(env.WorkDir, "state"))
+			env.Setenv("CLIENTS", clients)
 			return os.MkdirAll(filepath.Join(env.WorkDir, "home"), 0o700)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){

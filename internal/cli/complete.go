@@ -56,21 +56,6 @@ func (p *program) completeNames(kinds ...mcp.Kind) cobra.CompletionFunc {
 	}
 }
 
-// completeServers completes names of servers in the configuration.
-func (p *program) completeServers(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	conf, err := p.load()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var names []string
-	for _, s := range conf.Servers {
-		if strings.HasPrefix(s.Name, typed) && !slices.Contains(args, s.Name) {
-			names = append(names, s.Name)
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
 // completeCall completes the name of a tool, then the names of its arguments.
 func (p *program) completeCall(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {

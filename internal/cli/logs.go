@@ -34,7 +34,7 @@ standard error, and when they came up, went down or were started anew: the last
 			}
 			return nil
 		},
-		ValidArgsFunction: p.completeServers,
+		ValidArgsFunction: p.completeServer(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			server := ""
 			if len(args) == 1 {

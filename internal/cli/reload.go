@@ -141,7 +141,7 @@ stays listed meanwhile.
 ` + exitCodes,
 		Example:           "  roster restart files",
 		Args:              exactArgs("the name of a server"),
-		ValidArgsFunction: p.completeServers,
+		ValidArgsFunction: p.completeServer(1),
 		RunE:              func(cmd *cobra.Command, args []string) error { return p.restart(cmd.Context(), args[0]) },
 	}
 	p.configFlag(cmd)

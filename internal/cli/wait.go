@@ -26,7 +26,7 @@ gateway need not run yet. For scripts.
 ` + exitCodes,
 		Example: `  roster serve & roster wait && roster list
   roster wait files github --timeout 30s`,
-		ValidArgsFunction: p.completeServers,
+		ValidArgsFunction: p.completeServer(0),
 		RunE:              func(cmd *cobra.Command, args []string) error { return p.wait(cmd.Context(), timeout, args) },
 	}
 	p.gatewayFlags(cmd)
