@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-roster/roster/internal/admin"
-	"github.com/mcp-roster/roster/internal/upstream"
 )
 
 // controlTime is how long a gateway may take to do what it is told.
@@ -164,12 +163,12 @@ func (p *program) restart(ctx context.Context, name string) error {
 	err = p.poll(ctx, endpoint, func(st admin.Status) bool {
 		var found bool
 		now, found = serverIn(st, name)
-		return !found || restarted(before, now)
+		return !found || now.TriedSince(before)
 	})
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s was not up again in time: %w", name, err)
-	case now.State == upstream.Down:
+	case !now.Up():
 		return fmt.Errorf("server %q is down: %s", name, clean(now.Error))
 	}
 	if p.json() {
@@ -177,17 +176,6 @@ func (p *program) restart(ctx context.Context, name string) error {
 	}
 	writeln(p.out, clean(name)+" is "+string(now.State))
 	return nil
-}
-
-// restarted reports whether a restart is over.
-func restarted(before, now admin.Server) bool {
-	switch now.State {
-	case upstream.Starting:
-		return false
-	case upstream.Down:
-		return now.NextTry != nil && (before.NextTry == nil || !now.NextTry.Equal(*before.NextTry))
-	}
-	return now.Since != nil && (before.Since == nil || now.Since.After(*before.Since))
 }
 
 func serverIn(st admin.Status, name string) (admin.Server, bool) {

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-roster/roster/internal/admin"
-	"github.com/mcp-roster/roster/internal/upstream"
 )
 
 func (p *program) waitCommand() *cobra.Command {
@@ -84,7 +82,7 @@ func (p *program) readiness(ctx context.Context, target string, servers []string
 		if !ok {
 			return fmt.Errorf("there is no server %q", name)
 		}
-		if !slices.Contains([]upstream.State{upstream.Ready, upstream.Degraded}, s.State) {
+		if !s.Up() {
 			if s.Error != "" {
 				return fmt.Errorf("server %q is %s: %s", name, s.State, clean(s.Error))
 			}
