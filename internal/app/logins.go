@@ -182,7 +182,7 @@ const offerTime = 20 * time.Second
 // machine, than that of this gateway.
 func (a *App) offerLogin(ctx context.Context, name string) (string, error) {
 	o := a.logins.get(name)
-	if o == nil || a.keys() != nil || !a.local() {
+	if o == nil || a.keys() != nil || !a.isLocal() {
 		return "", nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, offerTime)
@@ -190,8 +190,8 @@ func (a *App) offerLogin(ctx context.Context, name string) (string, error) {
 	return o.Offer(ctx)
 }
 
-// local reports whether only this machine can reach the gateway.
-func (a *App) local() bool {
+// isLocal reports whether only this machine can reach the gateway.
+func (a *App) isLocal() bool {
 	at := a.URL()
 	if at == "" {
 		return true

@@ -136,7 +136,7 @@ func (v *Vault) file(name string) string { return filepath.Join(v.dir, name+".to
 func (v *Vault) lock(ctx context.Context, name string) (*os.File, error) {
 	for {
 		f, err := lockFile(filepath.Join(v.dir, name+".lock"))
-		if !errors.Is(err, errLocked) {
+		if !errors.Is(err, ErrLocked) {
 			if err != nil {
 				err = fmt.Errorf("token store: lock: %w", err)
 			}
