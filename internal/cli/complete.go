@@ -67,6 +67,9 @@ func (p *program) completeCall(cmd *cobra.Command, args []string, typed string) 
 			continue
 		}
 		for name, raw := range readSchema(it.Get("inputSchema")).Properties {
+			if value, ok := strings.CutPrefix(typed, name+"="); ok {
+				return completeValue(raw, name, value), cobra.ShellCompDirectiveNoFileComp
+			}
 			if !strings.HasPrefix(name+"=", typed) {
 				continue
 			}
@@ -77,4 +80,22 @@ func (p *program) completeCall(cmd *cobra.Command, args []string, typed string) 
 	}
 	slices.Sort(names)
 	return names, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeValue completes the value of an argument: one of those that its schema
+// names.
+func completeValue(raw []byte, name, typed string) []string {
+	var about property
+	_ = json.Unmarshal(raw, &about) // a property may be no object: then it names none
+	values, titles := about.choices()
+	if string(readSchema(raw).Type) == `"boolean"` {
+		values, titles = []json.RawMessage{[]byte("true"), []byte("false")}, []string{"", ""}
+	}
+	var found []string
+	for i, v := range values {
+		if text := plainText(v); strings.HasPrefix(text, typed) {
+			found = append(found, cobra.CompletionWithDesc(name+"="+text, shorten(clean(titles[i]), 60)))
+		}
+	}
+	return found
 }
