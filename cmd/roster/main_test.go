@@ -16,6 +16,9 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/mcp-roster/roster/internal/admin"
+	"github.com/mcp-roster/roster/internal/upstream"
 )
 
 func TestMain(m *testing.M) {
@@ -102,7 +105,7 @@ func await(ts *testscript.TestScript, _ bool, args []string) {
 			return
 		case what == "running" && url != "":
 			return
-		case what == "ready" && url != "" && settled(url):
+		case what == "ready" && url != "" && settled(ts):
 			return
 		}
 		select {
@@ -113,31 +116,39 @@ func await(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// endpoint returns the URL in the only endpoint file; "" if there is none.
+// endpoint returns the URL of the only gateway that runs; "" if there is none.
 func endpoint(ts *testscript.TestScript) string {
-	found, err := filepath.Glob(filepath.Join(ts.Getenv("ROSTER_STATE_DIR"), "*", "endpoint.json"))
-	ts.Check(err)
-	if len(found) != 1 {
+	status, ok := status(ts)
+	if !ok {
 		return ""
 	}
-	var e struct{ URL string }
-	data, err := os.ReadFile(found[0])
-	if err != nil || json.Unmarshal(data, &e) != nil {
-		return ""
-	}
-	return e.URL
+	return status.URL
 }
 
-// settled reports whether no server of a gateway is starting.
-func settled(url string) bool {
-	resp, err := http.Get(strings.TrimSuffix(url, "mcp") + "status")
+// status asks the only gateway that runs.
+func status(ts *testscript.TestScript) (admin.Status, bool) {
+	dirs, err := filepath.Glob(filepath.Join(ts.Getenv("ROSTER_STATE_DIR"), "*"))
+	ts.Check(err)
+	if len(dirs) != 1 {
+		return admin.Status{}, false
+	}
+	transport := admin.Transport(dirs[0])
+	defer transport.CloseIdleConnections()
+	asker := http.Client{Transport: transport, Timeout: 10 * time.Second}
+	resp, err := asker.Get("http://localhost/status")
 	if err != nil {
-		return false
+		return admin.Status{}, false
 	}
 	defer resp.Body.Close()
-	var status struct{ Servers []struct{ State string } }
-	return json.NewDecoder(resp.Body).Decode(&status) == nil &&
-		!slices.ContainsFunc(status.Servers, func(s struct{ State string }) bool { return s.State == "starting" })
+	var st admin.Status
+	err = json.NewDecoder(resp.Body).Decode(&st)
+	return st, err == nil
+}
+
+// settled reports whether no server of the gateway is starting.
+func settled(ts *testscript.TestScript) bool {
+	st, ok := status(ts)
+	return ok && !slices.ContainsFunc(st.Servers, func(s admin.Server) bool { return s.State == upstream.Starting })
 }
 
 func taken(ts *testscript.TestScript, _ bool, _ []string) {

@@ -156,6 +156,21 @@ func (s *Source) server(c Configured) Server {
 	return out
 }
 
+// Up reports whether the server is connected.
+func (s Server) Up() bool { return s.State == upstream.Ready || s.State == upstream.Degraded }
+
+// TriedSince reports whether an attempt to connect has ended since the server was
+// as before says.
+func (s Server) TriedSince(before Server) bool {
+	switch {
+	case s.State == upstream.Starting:
+		return false
+	case s.State == upstream.Down:
+		return s.NextTry != nil && (before.NextTry == nil || !s.NextTry.Equal(*before.NextTry))
+	}
+	return s.Since != nil && (before.Since == nil || s.Since.After(*before.Since))
+}
+
 func (s *Server) fill(st upstream.Status) {
 	s.State, s.Protocol, s.Restarts = st.State, string(st.Version), st.Restarts
 	if !st.Since.IsZero() {

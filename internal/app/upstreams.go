@@ -2,12 +2,14 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/mcp-roster/roster/client"
+	"github.com/mcp-roster/roster/internal/admin"
 	"github.com/mcp-roster/roster/internal/catalog"
 	"github.com/mcp-roster/roster/internal/config"
 	"github.com/mcp-roster/roster/internal/state"
@@ -67,7 +69,10 @@ func (a *App) upstream(s config.Server, set config.Settings) *upstream.Server {
 				odd.log(l)
 				a.listed(s.Name, key, l)
 			},
-			State: func(st upstream.Status) { a.stateChanged(log, st) },
+			State: func(st upstream.Status) {
+				a.journal.Add(s.Name, admin.FromEvent, event(st))
+				a.stateChanged(log, st)
+			},
 		},
 	})
 }
@@ -136,6 +141,28 @@ func (a *App) listed(name, key string, l upstream.Lists) {
 	a.catalog.Replace(name, lists)
 }
 
+// event says how a server is, for the journal.
+func event(st upstream.Status) string {
+	switch st.State {
+	case upstream.Ready:
+		return "ready, protocol " + string(st.Version)
+	case upstream.Degraded:
+		return "ready, but its lists are not known to be whole: " + text(firstErr(st))
+	case upstream.Down:
+		return fmt.Sprintf("down: %s; tried again in %v", text(st.LastErr), time.Until(st.NextTry).Round(time.Second/10))
+	case upstream.Disabled:
+		return "stopped"
+	}
+	return string(st.State)
+}
+
+func text(err error) string {
+	if err == nil {
+		return "no reason is known"
+	}
+	return err.Error()
+}
+
 // stateChanged logs how a server is, and lets nobody wait for one that is down.
 func (a *App) stateChanged(log interface {
 	Info(string, ...any)
@@ -201,9 +228,16 @@ func (a *App) dial(s config.Server, secrets *config.Secrets, log *slog.Logger) c
 	cmd := &stdio.Command{
 		Name: s.Command, Args: s.Args, Dir: s.Dir, Env: env, InheritEnv: s.InheritEnv, Hide: secrets.Hide,
 		Noise: func(line []byte) {
+			a.journal.Add(s.Name, admin.FromEvent, "it wrote a line to stdout that is not a message")
 			log.Warn("the server wrote a line to stdout that is not a message", "bytes", len(line))
 		},
 		Stderr: func(line []byte, dropped int) {
+			if dropped > 0 {
+				a.journal.Add(s.Name, admin.FromEvent, fmt.Sprintf("%d lines were too many at once and are left out", dropped))
+			}
+			if line != nil {
+				a.journal.Add(s.Name, admin.FromStderr, string(line))
+			}
 			log.Debug("the server wrote to stderr", "line", string(line), "dropped", dropped)
 		},
 	}

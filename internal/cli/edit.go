@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-roster/roster/internal/admin"
 	"github.com/mcp-roster/roster/internal/app"
 	"github.com/mcp-roster/roster/internal/clientfile"
 	"github.com/mcp-roster/roster/internal/config"
@@ -180,10 +182,16 @@ func (e *editing) running(ctx context.Context) string {
 	if err != nil {
 		return ""
 	}
-	if endpoint, ok := app.FindEndpoint(conf, e.paths); ok && endpoint.Alive(ctx) {
-		return endpoint.URL
+	transport, ok := app.Find(ctx, conf, e.paths)
+	if !ok {
+		return ""
 	}
-	return ""
+	e.prog.access = access{transport: transport}
+	var st admin.Status
+	if e.prog.get(ctx, admin.LocalURL, "status", &st) != nil {
+		return ""
+	}
+	return cmp.Or(st.URL, "its pipes")
 }
 
 // completeServers completes the names of configured servers.

@@ -65,9 +65,9 @@ func (p *program) find(ctx context.Context) (string, *configuration, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	if e, ok := app.FindEndpoint(conf.Config, conf.files); ok && e.Alive(ctx) {
-		p.access = accessTo(e)
-		return e.URL, conf, nil
+	if transport, ok := app.Find(ctx, conf.Config, conf.files); ok {
+		p.access = access{transport: transport}
+		return admin.LocalURL, conf, nil
 	}
 	return "", conf, nil
 }
@@ -99,10 +99,7 @@ func (g *gateway) start(ctx context.Context, conf *configuration) error {
 	if err != nil {
 		return err
 	}
-	if err := g.app.Listen(ctx, "127.0.0.1:0"); err != nil {
-		return errors.Join(err, g.app.Close())
-	}
-	g.own()
+	g.own(admin.LocalURL)
 	return nil
 }
 
@@ -142,7 +139,7 @@ func (g *gateway) starting() []string {
 }
 
 func (g *gateway) connect(ctx context.Context) error {
-	defer g.prog.progress(ctx, func() string { return "connecting to " + g.url })()
+	defer g.prog.progress(ctx, func() string { return "connecting to the gateway" })()
 	var err error
 	var capabilities []byte
 	if g.prog.asks() {
@@ -160,11 +157,8 @@ func (g *gateway) connect(ctx context.Context) error {
 	return err
 }
 
-// own makes the gateway that was started the one to ask.
-func (g *gateway) own() {
-	e := g.app.Endpoint()
-	g.url, g.prog.access = e.URL, accessTo(e)
-}
+// own makes the gateway that was started the one to ask, under a URL.
+func (g *gateway) own(url string) { g.url, g.prog.access = url, access{transport: g.app.Transport()} }
 
 // close ends the connection and what was started for it.
 func (g *gateway) close() error {
@@ -194,39 +188,59 @@ func (p *program) with(ctx context.Context, command func(g *gateway) error) erro
 // get asks a route beside a gateway's endpoint. v gets the JSON; nil: the
 // answer does not matter.
 func (p *program) get(ctx context.Context, endpoint, route string, v any) error {
-	base, err := url.Parse(endpoint)
+	ctx, cancel := context.WithTimeout(ctx, adminTime)
+	defer cancel()
+	return p.ask(ctx, http.MethodGet, endpoint, route, v)
+}
+
+// ask is get with a method and as much time as ctx has.
+func (p *program) ask(ctx context.Context, method, endpoint, route string, v any) error {
+	body, err := p.fetch(ctx, method, endpoint, route)
 	if err != nil {
 		return err
+	}
+	defer body.Close()
+	if v == nil {
+		return nil
+	}
+	const most = 64 << 20
+	if err := json.NewDecoder(io.LimitReader(body, most)).Decode(v); err != nil {
+		return fmt.Errorf("%s of %s: not answered as a Roster gateway does: %w", route, endpoint, err)
+	}
+	return nil
+}
+
+// fetch returns the body that a route answers with.
+func (p *program) fetch(ctx context.Context, method, endpoint, route string) (io.ReadCloser, error) {
+	base, err := url.Parse(endpoint)
+	if err != nil {
+		return nil, err
 	}
 	base.RawQuery = ""
 	ref, err := base.Parse(route)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, adminTime)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, ref.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, method, ref.String(), nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req.Header = p.access.header()
 	asker := http.Client{Transport: p.access.transport}
 	resp, err := asker.Do(req)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp.Body, nil
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return &routeError{ref.Redacted(), resp.Status}
+	var failure admin.Failure
+	const most = 64 << 10
+	if json.NewDecoder(io.LimitReader(resp.Body, most)).Decode(&failure) == nil && failure.Error != "" {
+		return nil, errors.New(failure.Error)
 	}
-	if v == nil {
-		return nil
-	}
-	const most = 64 << 20
-	if err := json.NewDecoder(io.LimitReader(resp.Body, most)).Decode(v); err != nil {
-		return fmt.Errorf("%s did not answer as a Roster gateway does: %w", ref.Redacted(), err)
-	}
-	return nil
+	return nil, &routeError{ref.Redacted(), resp.Status}
 }
 
 // routeError says that a route was not answered with what was asked for.
