@@ -92,7 +92,7 @@ func (p *program) formOf(raw []byte) form {
 // choices are the values that a field can have; nil: any.
 func (p property) choices() (values []json.RawMessage, titles []string) {
 	for _, v := range p.Enum {
-		values, titles = append(values, v), append(titles, plainText(v))
+		values, titles = append(values, v), append(titles, "")
 	}
 	for _, one := range p.OneOf {
 		if one.Const != nil {

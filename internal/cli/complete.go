@@ -20,6 +20,7 @@ const completeTime = 700 * time.Millisecond
 func (p *program) running(ctx context.Context, kinds ...mcp.Kind) []item {
 	ctx, cancel := context.WithTimeout(ctx, completeTime)
 	defer cancel()
+	p.readOnce()
 	target, _, err := p.find(ctx)
 	if err != nil || target == "" {
 		return nil
@@ -38,6 +39,14 @@ func (p *program) running(ctx context.Context, kinds ...mcp.Kind) []item {
 		all = append(all, items...)
 	}
 	return all
+}
+
+// readOnce undoes that cobra reads the flags twice before it completes, and so adds
+// each --config twice.
+func (p *program) readOnce() {
+	if half := len(p.configs) / 2; slices.Equal(p.configs[:half], p.configs[half:]) {
+		p.configs = p.configs[:half]
+	}
 }
 
 // completeNames completes the first argument with names of some kinds.
