@@ -105,6 +105,7 @@ func Start(ctx context.Context, opts Options) (*App, error) {
 		if !s.Disabled {
 			blocks = append(blocks, catalog.ServerOptions{
 				Name: s.Name, Key: s.Key(), Prefix: s.Prefix, HTTP: s.Transport != config.Stdio,
+				PerClient: s.Scope == config.PerClient,
 			})
 		}
 	}
@@ -118,7 +119,7 @@ func Start(ctx context.Context, opts Options) (*App, error) {
 		return nil, errors.Join(fmt.Errorf("key for requestState: %w", err), store.Close())
 	}
 	a.gateway, err = gateway.New(a.catalog, a.servers, gateway.Options{
-		Implementation: info, Instructions: a.instructions, Key: key,
+		Implementation: info, Instructions: a.instructions, Key: key, StartWait: set.StartupWait,
 	})
 	if err != nil {
 		return nil, errors.Join(err, store.Close())

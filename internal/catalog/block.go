@@ -18,7 +18,14 @@ type block struct {
 	at     int // in Catalog.blocks
 	place  uint64
 	prefix string
-	notes  [len(mcp.Kinds)]atomic.Pointer[[]Note]
+	// private: it is shown to some clients alone. It has no say in who owns a
+	// URI.
+	private bool
+	// kept: it has what a server of many clients listed last for any client of
+	// the principal.
+	kept      bool
+	principal string
+	notes     [len(mcp.Kinds)]atomic.Pointer[[]Note]
 
 	// lists belong to the catalog's writer.
 	lists [len(mcp.Kinds)]list
@@ -51,7 +58,7 @@ func newBlock(opts ServerOptions, place uint64, ordinals *registry.Sequence) *bl
 			Fold:     folds[k],
 			Ordinals: ordinals,
 		})
-		b.lists[k] = list{items: set, part: &part{place: place, items: set.Snapshot()}}
+		b.lists[k] = list{items: set, part: &part{block: b, place: place, items: set.Snapshot()}}
 		b.notes[k].Store(new([]Note))
 	}
 	return b
@@ -75,7 +82,7 @@ func (c *Catalog) applyLocked(b *block, lists Lists) {
 			c.applyListLocked(b, k, lists[k])
 		}
 	}
-	if first && b.heard() { // what it does not list need not be waited for either
+	if first && b.heard() && !b.private { // what it does not list need not be waited for either
 		for _, k := range mcp.Kinds {
 			c.pending.views[k] = true
 		}
@@ -134,7 +141,7 @@ func (c *Catalog) readLocked(b *block, k mcp.Kind, items []jsontext.Value) []*En
 		case err != nil:
 			l.refused.add(e.Own, err.Error())
 			continue
-		case named(k), c.names.claim(k, e.key(), owner{b.Name, e.key()}):
+		case named(k), b.private, c.names.claim(k, e.key(), owner{b.Name, e.key()}):
 			entries = append(entries, e)
 		default:
 			l.hidden = append(l.hidden, e)

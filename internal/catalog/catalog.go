@@ -90,6 +90,9 @@ type ServerOptions struct {
 	// HTTP: the server is called over HTTP, where tools with invalid
 	// x-mcp-header annotations must be left out.
 	HTTP bool
+	// PerClient: it runs for each client apart. Its lists are given to a Client;
+	// who is none sees nothing of it.
+	PerClient bool
 }
 
 // Catalog holds the lists of all servers. Its methods may be called
@@ -118,6 +121,9 @@ type Catalog struct {
 	pending    changes
 	complaints []complaint
 	watchers   map[*func()]struct{}
+	clients    map[*Client]struct{}
+	known      map[known]*block // what servers that run per client listed last
+	recalled   map[known]bool   // what was looked for in the store
 }
 
 // New returns a catalog of the servers, given in the order of the configuration,
@@ -136,6 +142,7 @@ func New(servers []ServerOptions, opts Options) *Catalog {
 		opened: make(chan struct{}), byName: make(map[string]*block),
 		waiting: make(map[string]bool), early: make(map[string]Lists),
 		watchers: make(map[*func()]struct{}),
+		clients:  make(map[*Client]struct{}), known: make(map[known]*block), recalled: make(map[known]bool),
 	}
 	for _, k := range mcp.Kinds {
 		c.exposed[k] = registry.New(registry.Options[*Entry]{
@@ -166,7 +173,7 @@ func (c *Catalog) makeBlocks(servers []ServerOptions) {
 			c.log.Warn("two servers have the same name; the first one counts", "server", s.Name)
 			continue
 		}
-		c.waiting[s.Name] = true
+		c.waiting[s.Name] = !s.PerClient
 		configured = append(configured, s.Name)
 	}
 	c.index = arrange(c.index, configured)
@@ -180,6 +187,9 @@ func (c *Catalog) makeBlocks(servers []ServerOptions) {
 		b := newBlock(s, c.index.Places[at[s.Name]].At, c.ordinals)
 		b.at = len(c.blocks)
 		c.blocks = append(c.blocks, b)
+		if s.PerClient {
+			delete(c.waiting, s.Name)
+		}
 		c.byName[s.Name] = b
 	}
 }
@@ -214,7 +224,7 @@ func (c *Catalog) changeLocked(f func()) (changed bool, complaints []complaint, 
 // It reports whether a Fingerprint is another now; false for an unknown server.
 func (c *Catalog) Replace(server string, lists Lists) (changed bool) {
 	b := c.byName[server]
-	if b == nil {
+	if b == nil || b.PerClient {
 		return false
 	}
 	return c.change(func() {
@@ -248,20 +258,19 @@ func (c *Catalog) Find(kind mcp.Kind, name string) (*Entry, bool) { return c.exp
 // Each calls f for the entries of a kind, in order, until it returns false. All
 // are of one view. It takes no lock.
 func (c *Catalog) Each(kind mcp.Kind, f func(*Entry) bool) {
-	for _, p := range c.views[kind].Load().parts {
-		for _, e := range p.items.All() {
-			if !f(e.Value) {
-				return
-			}
-		}
-	}
+	c.views[kind].Load().each(f)
 }
 
 // Matching yields the templates of which a URI is an expansion (RFC 6570), in
 // order.
-func (c *Catalog) Matching(uri string) iter.Seq[*Entry] {
+func (c *Catalog) Matching(uri string) iter.Seq[*Entry] { return matching(c, uri) }
+
+func matching(all interface {
+	Each(mcp.Kind, func(*Entry) bool)
+}, uri string,
+) iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
-		c.Each(mcp.Templates, func(e *Entry) bool {
+		all.Each(mcp.Templates, func(e *Entry) bool {
 			return e.template == nil || e.template.Match(uri) == nil || yield(e)
 		})
 	}

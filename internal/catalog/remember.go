@@ -27,7 +27,7 @@ func (c *Catalog) restoreLocked() {
 	saved := make([]state.Server, len(c.blocks))
 	for i, b := range c.blocks {
 		v, ok := c.opts.Store.Server(b.Name)
-		if !ok {
+		if !ok || b.PerClient {
 			continue
 		}
 		saved[i] = v
@@ -101,7 +101,7 @@ func (c *Catalog) restoreListsLocked(b *block, v state.Server) {
 				continue
 			}
 			e, err := c.entryLocked(b, d)
-			if err != nil || !named(k) && !c.names.claim(k, e.key(), owner{b.Name, e.key()}) {
+			if err != nil || !named(k) && !b.private && !c.names.claim(k, e.key(), owner{b.Name, e.key()}) {
 				continue
 			}
 			entries = append(entries, registry.Entry[*Entry]{Ordinal: item.Ordinal, Name: e.Own, Value: e})
@@ -135,7 +135,7 @@ func (c *Catalog) saveLocked(b *block) {
 	}
 	c.reserveLocked()
 	v := state.Server{
-		Name: b.Name, Key: b.Key, Prefix: b.prefix,
+		Name: b.Name, Principal: b.principal, Key: b.Key, Prefix: b.prefix,
 		Lists: make(map[string][]state.Item), Names: make(map[string][]state.Name),
 	}
 	for _, k := range mcp.Kinds {

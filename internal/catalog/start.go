@@ -47,6 +47,13 @@ func (c *Catalog) openIfHeardLocked() {
 			c.applyLocked(b, lists)
 		}
 	}
+	for cl := range c.clients {
+		for name, lists := range cl.early {
+			cl.applyLocked(c.byName[name], lists)
+		}
+		cl.early = nil
+		cl.openIfHeardLocked()
+	}
 	c.early = nil
 	c.pending.opens = true
 }

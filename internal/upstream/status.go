@@ -19,6 +19,7 @@ const (
 	Degraded State = "degraded" // connected, but a list is not known to be whole
 	Down     State = "down"     // not connected; NextTry says when it is tried
 	Disabled State = "disabled" // switched off, or stopped
+	Idle     State = "idle"     // runs for each client apart, and for none now
 )
 
 // Status is what is known of a server at one moment.
@@ -38,6 +39,8 @@ type Status struct {
 	Kinds    [len(mcp.Kinds)]KindStatus
 	InFlight int // requests that run
 	Queued   int // requests that wait
+	// Clients has those that run for one client each.
+	Clients []ClientStatus
 }
 
 // KindStatus is what is known of one list.
