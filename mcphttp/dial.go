@@ -23,6 +23,9 @@ type DialOptions struct {
 	// not taken from it, nor is Idempotency-Key, which would have net/http send
 	// a request twice.
 	Header http.Header
+	// Authorizer has the credentials, if they change: it is asked before each
+	// request, and told when one was refused. nil: those of Header stay.
+	Authorizer Authorizer
 	// Transport makes the requests. As its contract says, it changes none:
 	// their header maps are shared. nil: one of this Conn's own, without
 	// compression, so that streams are not held back, and through the proxy that

@@ -128,10 +128,10 @@ func (c *Conn) delete(ctx context.Context, s *session) error {
 // maxRedirects is how often one request is redirected.
 const maxRedirects = 4
 
-// roundTrip makes a request and follows redirects that repeat it as it is at the
+// follow makes a request and follows redirects that repeat it as it is at the
 // same origin: others would take credentials elsewhere, or turn a POST into a
 // GET. A redirect that is not followed is returned as the response.
-func (c *Conn) roundTrip(req *http.Request) (*http.Response, error) {
+func (c *Conn) follow(req *http.Request) (*http.Response, error) {
 	for n := 0; ; n++ {
 		resp, err := c.transport.RoundTrip(req)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -64,12 +65,22 @@ var scenarios = map[string]func(ctx context.Context, s *session) error{
 
 func run(ctx context.Context, scenario, url string) (err error) {
 	act, ok := scenarios[scenario]
+	if strings.HasPrefix(scenario, "auth/") {
+		act, ok = callEachTool, true
+	}
 	if !ok {
 		return fmt.Errorf("the scenario %q is not known", scenario)
 	}
+	login, err := newLogin(scenario, url)
+	if err != nil {
+		return err
+	}
+	defer login.Close()
 	c, err := client.Connect(ctx, client.Options{
 		Dial: func(ctx context.Context, in client.Incoming) (client.Wire, error) {
-			return mcphttp.Dial(ctx, url, mcphttp.DialOptions{Handler: in.Handler, Notification: in.Notification, Gap: in.Gap})
+			return mcphttp.Dial(ctx, url, mcphttp.DialOptions{
+				Authorizer: login, Handler: in.Handler, Notification: in.Notification, Gap: in.Gap,
+			})
 		},
 		HTTP:         true,
 		Info:         jsontext.Value(`{"name":"roster-conformance-client","version":"1.0.0"}`),

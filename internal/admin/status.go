@@ -31,9 +31,10 @@ type Status struct {
 	// Waiting are the servers that a first list waits for.
 	Waiting []string `json:"waiting,omitempty"`
 	Items   Counts   `json:"items"`
-	// Problems are those of the configuration.
-	Problems []string `json:"problems,omitempty"`
-	Servers  []Server `json:"servers"`
+	// Problems are those of the configuration that runs.
+	Problems []string      `json:"problems,omitempty"`
+	Config   Configuration `json:"configuration"`
+	Servers  []Server      `json:"servers"`
 }
 
 // Counts has how many items of each kind are listed.
@@ -95,23 +96,31 @@ type Configured struct {
 
 // Source is where a Reporter reads.
 type Source struct {
-	Version    string
-	URL        func() string
-	Since      time.Time
-	StateDir   string
-	Problems   []string
-	Configured []Configured
-	Catalog    *catalog.Catalog
-	Servers    *upstream.Set
+	Version  string
+	URL      func() string
+	Since    time.Time
+	StateDir string
+	Catalog  *catalog.Catalog
+	Servers  *upstream.Set
+	// Running returns what runs. What it points to does not change.
+	Running func() *Running
+}
+
+// Running is the configuration that runs.
+type Running struct {
+	Configuration
+	Problems []string
+	Servers  []Configured
 }
 
 // Status reads how everything is now.
 func (s *Source) Status() Status {
+	running := s.Running()
 	st := Status{
 		Version: s.Version, Health: Healthy, URL: s.URL(), Since: s.Since, State: s.StateDir,
-		Waiting: s.Catalog.Waiting(), Problems: s.Problems, Servers: []Server{},
+		Waiting: s.Catalog.Waiting(), Problems: running.Problems, Config: running.Configuration, Servers: []Server{},
 	}
-	for _, c := range s.Configured {
+	for _, c := range running.Servers {
 		srv := s.server(c)
 		st.Servers = append(st.Servers, srv)
 		st.Items.Tools += srv.Items.Tools

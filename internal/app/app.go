@@ -15,6 +15,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -41,6 +42,13 @@ type Options struct {
 	Config   *config.Config
 	Problems []config.Problem
 	Files    []string
+	// Load reads the files again, for Reload. nil: there is none.
+	Load func() (*config.Config, []config.Problem, error)
+	// Watch has the files watched, and read again when their content changes.
+	Watch bool
+	// Quiet is how long files must stay as they are before they are read; see
+	// config.WatchOptions.
+	Quiet time.Duration
 	// Hosts are values of the Host header field that are answered beside those
 	// of loopback; see mcphttp.Guard.
 	Hosts []string
@@ -66,6 +74,13 @@ type App struct {
 	status  *admin.Source
 	id      string // of this process's gateway, see loopHeader
 	opening *time.Timer
+
+	// running is the configuration that runs. It does not change once it is there.
+	running   atomic.Pointer[running]
+	reloading *reloading
+	tasks     sync.WaitGroup // what ends when reloading is closing
+	// use has the servers run, and stops others.
+	use func([]*upstream.Server) error
 
 	handler *mcphttp.Handler // nil: no port
 	http    *http.Server
@@ -100,16 +115,9 @@ func Start(ctx context.Context, opts Options) (*App, error) {
 	a.store = store
 	set := opts.Config.Roster
 	info := implementation(opts.Version)
-	var blocks []catalog.ServerOptions
-	for _, s := range opts.Config.Servers {
-		if !s.Disabled {
-			blocks = append(blocks, catalog.ServerOptions{
-				Name: s.Name, Key: s.Key(), Prefix: s.Prefix, HTTP: s.Transport != config.Stdio,
-				PerClient: s.Scope == config.PerClient,
-			})
-		}
-	}
-	a.catalog = catalog.New(blocks, catalog.Options{
+	a.running.Store(a.newRunning(opts.Config, opts.Problems))
+	a.reloading = newReloading()
+	a.catalog = catalog.New(blocks(opts.Config), catalog.Options{
 		Store: store, NameLength: set.NameLength, Page: mcp.PageLimits{Items: set.PageItems, Bytes: int(set.PageBytes)},
 		Implementation: info, Logger: a.log,
 	})
@@ -127,29 +135,23 @@ func Start(ctx context.Context, opts Options) (*App, error) {
 	a.server = server.New(a.gateway, server.Options{Logger: a.log})
 	a.status = a.source()
 	ctx, a.cancel = context.WithCancel(ctx)
-	if err := a.servers.Apply(ctx, a.upstreams(info)); err != nil {
+	a.use = func(servers []*upstream.Server) error { return a.servers.Apply(ctx, servers) }
+	if err := a.use(a.upstreams(opts.Config)); err != nil {
 		return nil, errors.Join(err, a.Close())
+	}
+	if opts.Watch {
+		a.tasks.Go(func() { a.watch(ctx) }) // ends with Close
 	}
 	a.opening = time.AfterFunc(set.StartupWait, a.catalog.Open) // stopped by Close
 	return a, nil
 }
 
 func (a *App) source() *admin.Source {
-	src := &admin.Source{
+	return &admin.Source{
 		Version: a.opts.Version, URL: a.URL, Since: time.Now(), StateDir: a.store.Dir(),
 		Catalog: a.catalog, Servers: a.servers,
+		Running: func() *admin.Running { return &a.running.Load().shown },
 	}
-	for _, p := range a.opts.Problems {
-		src.Problems = append(src.Problems, p.String())
-	}
-	for _, s := range a.opts.Config.Servers {
-		c := admin.Configured{Name: s.Name, Transport: string(s.Transport), Disabled: s.Disabled}
-		if s.Problem != nil {
-			c.Problem = s.Problem.String()
-		}
-		src.Configured = append(src.Configured, c)
-	}
-	return src
 }
 
 // Status says how everything is.
@@ -225,6 +227,8 @@ func (a *App) Close() error {
 	if a.opening != nil {
 		a.opening.Stop()
 	}
+	a.reloading.close()
+	a.tasks.Wait()
 	a.withdraw()
 	a.server.Close()
 	var errs []error

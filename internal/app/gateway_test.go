@@ -57,6 +57,8 @@ type gateway struct {
 	dir  string
 	stop context.CancelFunc
 	log  *logBuffer
+
+	watch bool // its configuration
 }
 
 // newGateway starts a gateway of a new configuration and state. settings has
@@ -86,6 +88,20 @@ func (g *gateway) file() string { return filepath.Join(g.dir, "roster.json") }
 // start writes the configuration and starts the gateway, with a port.
 func (g *gateway) start(settings string, servers ...entry) {
 	g.t.Helper()
+	g.write(configuration(settings, servers...))
+	g.run()
+}
+
+// write writes the configuration.
+func (g *gateway) write(text string) {
+	g.t.Helper()
+	if err := os.WriteFile(g.file(), []byte(text), 0o600); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// configuration returns the content of a file.
+func configuration(settings string, servers ...entry) string {
 	var members []string
 	for _, s := range servers {
 		members = append(members, string(mcp.String(s.name))+":"+s.json)
@@ -93,11 +109,7 @@ func (g *gateway) start(settings string, servers ...entry) {
 	if settings != "" {
 		settings = "," + settings
 	}
-	text := `{"mcpServers":{` + strings.Join(members, ",") + `},"roster":{"stateDir":"state"` + settings + `}}`
-	if err := os.WriteFile(g.file(), []byte(text), 0o600); err != nil {
-		g.t.Fatal(err)
-	}
-	g.run()
+	return `{"mcpServers":{` + strings.Join(members, ",") + `},"roster":{"stateDir":"state"` + settings + `}}`
 }
 
 // run starts the gateway of the configuration as it is.
@@ -111,6 +123,8 @@ func (g *gateway) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	a, err := app.Start(ctx, app.Options{
 		Config: cfg, Problems: problems, Files: []string{file}, Version: "test",
+		Load:  func() (*config.Config, []config.Problem, error) { return config.Load([]string{file}, nil) },
+		Watch: g.watch, Quiet: 30 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(g.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {

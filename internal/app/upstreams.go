@@ -22,27 +22,43 @@ import (
 // can be asked; whether the client of a call can is seen when it is asked.
 const capabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{}}`
 
-// upstreams makes a server for each that is configured and not disabled.
-func (a *App) upstreams(info jsontext.Value) []*upstream.Server {
-	var out []*upstream.Server
-	for _, s := range a.opts.Config.Servers {
+// blocks says what the catalog is to know of each server that is configured and
+// not disabled. What is in here and not in upstream may change without a restart
+// of the server, see config.Compare.
+func blocks(c *config.Config) []catalog.ServerOptions {
+	var out []catalog.ServerOptions
+	for _, s := range c.Servers {
 		if !s.Disabled {
-			out = append(out, a.upstream(s, info))
+			out = append(out, catalog.ServerOptions{
+				Name: s.Name, Key: s.Key(), Prefix: s.Prefix, HTTP: s.Transport != config.Stdio,
+				PerClient: s.Scope == config.PerClient,
+			})
 		}
 	}
 	return out
 }
 
-func (a *App) upstream(s config.Server, info jsontext.Value) *upstream.Server {
+// upstreams makes a server for each that is configured and not disabled.
+func (a *App) upstreams(c *config.Config) []*upstream.Server {
+	var out []*upstream.Server
+	for _, s := range c.Servers {
+		if !s.Disabled {
+			out = append(out, a.upstream(s, c.Roster))
+		}
+	}
+	return out
+}
+
+func (a *App) upstream(s config.Server, set config.Settings) *upstream.Server {
 	secrets := s.Secrets()
 	log := slog.New(secrets.Handler(a.log.Handler())).With("server", s.Name)
 	key := s.Key()
 	odd := oddities{logger: log}
 	opts := upstream.Options{
-		Name: s.Name, Dial: a.dial(s, secrets, log), HTTP: s.Transport != config.Stdio, Info: info,
+		Name: s.Name, Dial: a.dial(s, secrets, log), HTTP: s.Transport != config.Stdio, Info: implementation(a.opts.Version),
 		Capabilities:   jsontext.Value(capabilities),
 		ConnectTimeout: s.ConnectTimeout, RequestTimeout: s.Timeout,
-		StartWait: a.opts.Config.Roster.StartupWait,
+		StartWait: set.StartupWait,
 		Known:     upstream.Known{Server: a.remembered(s.Name, key)},
 		Hide:      secrets.Hide,
 		Logger:    log,

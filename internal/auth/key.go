@@ -1,4 +1,5 @@
-// Package auth finds out who is calling.
+// Package auth finds out who is calling, and how we call others: it logs in to servers
+// (OAuth), keeps their tokens fresh, and dials nothing that a server names unless it may.
 package auth
 
 import (

@@ -14,10 +14,8 @@ import (
 
 // block is what one server contributes.
 type block struct {
-	ServerOptions
-	at     int // in Catalog.blocks
-	place  uint64
-	prefix string
+	name  string // never changed
+	notes [len(mcp.Kinds)]atomic.Pointer[[]Note]
 	// private: it is shown to some clients alone. It has no say in who owns a
 	// URI.
 	private bool
@@ -25,10 +23,12 @@ type block struct {
 	// the principal.
 	kept      bool
 	principal string
-	notes     [len(mcp.Kinds)]atomic.Pointer[[]Note]
 
-	// lists belong to the catalog's writer.
-	lists [len(mcp.Kinds)]list
+	// The fields below belong to the catalog's writer.
+	ServerOptions
+	prefix string
+	from   string // the key under which the lists were given
+	lists  [len(mcp.Kinds)]list
 }
 
 // list is what one server lists of one kind.
@@ -48,17 +48,14 @@ type list struct {
 }
 
 func newBlock(opts ServerOptions, place uint64, ordinals *registry.Sequence) *block {
-	b := &block{ServerOptions: opts, place: place, prefix: mapLegal(opts.Name) + separator}
-	if opts.Prefix != nil {
-		b.prefix = mapLegal(*opts.Prefix)
-	}
+	b := &block{name: opts.Name, ServerOptions: opts, prefix: opts.prefix(), from: opts.Key}
 	for _, k := range mcp.Kinds {
 		set := registry.New(registry.Options[*Entry]{
 			Name:     func(e *Entry) string { return e.Own },
 			Fold:     folds[k],
 			Ordinals: ordinals,
 		})
-		b.lists[k] = list{items: set, part: &part{block: b, place: place, items: set.Snapshot()}}
+		b.lists[k] = list{items: set, part: &part{block: b, place: place, prefix: b.prefix, items: set.Snapshot()}}
 		b.notes[k].Store(new([]Note))
 	}
 	return b
@@ -76,6 +73,10 @@ func (b *block) heard() bool {
 
 // applyLocked takes over new lists of a server.
 func (c *Catalog) applyLocked(b *block, lists Lists) {
+	if b.from != b.Key {
+		b.from = b.Key
+		c.pending.save(b)
+	}
 	first := !b.heard()
 	for _, k := range mcp.Kinds {
 		if lists[k] != nil {

@@ -95,14 +95,19 @@ type ServerOptions struct {
 	PerClient bool
 }
 
+// prefix is what goes before its items' names.
+func (s ServerOptions) prefix() string {
+	if s.Prefix != nil {
+		return mapLegal(*s.Prefix)
+	}
+	return mapLegal(s.Name) + separator
+}
+
 // Catalog holds the lists of all servers. Its methods may be called
 // concurrently.
 type Catalog struct {
 	opts   Options
 	log    *slog.Logger
-	epoch  uint64
-	blocks []*block // in order of place
-	byName map[string]*block
 	opened chan struct{}
 	first  [len(mcp.Kinds)][2]uint64 // fingerprints when opened was closed; read behind that
 
@@ -112,11 +117,15 @@ type Catalog struct {
 	exposed [len(mcp.Kinds)]*registry.Set[*Entry]
 
 	mu         sync.Mutex // makes one change at a time; guards the fields below, and the blocks' own
+	blocks     []*block   // in order of place
 	names      *names
 	ordinals   *registry.Sequence
+	epoch      uint64 // of the views: that of index, but while its order is being saved
 	index      state.Index
+	alone      bool            // index's epoch means nothing to other processes
 	waiting    map[string]bool // servers without any list, not heard of yet
 	early      map[string]Lists
+	coming     *coming
 	isOpen     bool
 	pending    changes
 	complaints []complaint
@@ -139,7 +148,7 @@ func New(servers []ServerOptions, opts Options) *Catalog {
 	}
 	c := &Catalog{
 		opts: opts, log: opts.Logger, names: newNames(opts.NameLength),
-		opened: make(chan struct{}), byName: make(map[string]*block),
+		opened:  make(chan struct{}),
 		waiting: make(map[string]bool), early: make(map[string]Lists),
 		watchers: make(map[*func()]struct{}),
 		clients:  make(map[*Client]struct{}), known: make(map[known]*block), recalled: make(map[known]bool),
@@ -150,15 +159,16 @@ func New(servers []ServerOptions, opts Options) *Catalog {
 			Fold: folds[k],
 		})
 	}
+	servers = c.distinct(servers)
 	c.makeBlocks(servers)
+	remembered := c.remembered(servers)
 	c.change(func() {
-		c.restoreLocked()
+		c.restoreLocked(c.blocks, remembered)
 		for _, k := range mcp.Kinds {
 			c.pending.views[k] = true
 		}
 		c.openIfHeardLocked()
 	})
-	c.saveOrder()
 	return c
 }
 
@@ -167,31 +177,42 @@ func (c *Catalog) makeBlocks(servers []ServerOptions) {
 	if c.opts.Store != nil {
 		c.index = c.opts.Store.Index()
 	}
-	var configured []string
+	c.ordinals = registry.NewSequence(min(c.index.Ordinals, maxOrdinal))
+	c.arrange(servers)
+	c.epoch = c.index.Epoch
+	places := placesOf(c.index)
 	for _, s := range servers {
-		if c.waiting[s.Name] {
+		if !s.PerClient {
+			c.waiting[s.Name] = true
+		}
+		c.blocks = append(c.blocks, newBlock(s, places[s.Name], c.ordinals))
+	}
+}
+
+// distinct returns the servers without those whose name another one before them
+// has.
+func (c *Catalog) distinct(servers []ServerOptions) []ServerOptions {
+	seen := make(map[string]bool, len(servers))
+	var out []ServerOptions
+	for _, s := range servers {
+		if seen[s.Name] {
 			c.log.Warn("two servers have the same name; the first one counts", "server", s.Name)
 			continue
 		}
-		c.waiting[s.Name] = !s.PerClient
-		configured = append(configured, s.Name)
+		seen[s.Name] = true
+		out = append(out, s)
 	}
-	c.index = arrange(c.index, configured)
-	c.epoch = c.index.Epoch
-	c.ordinals = registry.NewSequence(min(c.index.Ordinals, maxOrdinal))
-	at := positions(c.index.Places)
-	for _, s := range servers {
-		if c.byName[s.Name] != nil {
-			continue
+	return out
+}
+
+// blockLocked returns a server's block; nil if there is none.
+func (c *Catalog) blockLocked(server string) *block {
+	for _, b := range c.blocks {
+		if b.Name == server {
+			return b
 		}
-		b := newBlock(s, c.index.Places[at[s.Name]].At, c.ordinals)
-		b.at = len(c.blocks)
-		c.blocks = append(c.blocks, b)
-		if s.PerClient {
-			delete(c.waiting, s.Name)
-		}
-		c.byName[s.Name] = b
 	}
+	return nil
 }
 
 // change makes a change under the lock and publishes it. It reports whether a
@@ -223,18 +244,16 @@ func (c *Catalog) changeLocked(f func()) (changed bool, complaints []complaint, 
 // that are the same keep entry and place, newcomers go to the end of the block.
 // It reports whether a Fingerprint is another now; false for an unknown server.
 func (c *Catalog) Replace(server string, lists Lists) (changed bool) {
-	b := c.byName[server]
-	if b == nil || b.PerClient {
-		return false
-	}
 	return c.change(func() {
-		delete(c.waiting, server)
-		if c.isOpen {
+		b, wait := c.blockLocked(server), c.coming.has(server)
+		switch {
+		case b != nil && b.PerClient:
+		case wait || b != nil && !c.isOpen:
+			c.early[server] = lists.over(c.early[server])
+		case b != nil:
 			c.applyLocked(b, lists)
-			return
 		}
-		c.early[server] = lists.over(c.early[server])
-		c.openIfHeardLocked()
+		c.heardLocked(server)
 	})
 }
 

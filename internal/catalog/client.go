@@ -95,7 +95,7 @@ func (c *Catalog) recall(principal string) {
 }
 
 func (c *Catalog) recallLocked(of known, v state.Server, ok bool) {
-	b := c.byName[of.server]
+	b := c.blockLocked(of.server)
 	if c.recalled[of] || b == nil {
 		return
 	}
@@ -118,7 +118,7 @@ func (c *Catalog) recallLocked(of known, v state.Server, ok bool) {
 // newPrivateLocked returns an empty block of a server for one client, or for what
 // is kept for all clients of a principal.
 func (c *Catalog) newPrivateLocked(b *block, principal string, kept bool) *block {
-	own := newBlock(b.ServerOptions, b.place, c.ordinals)
+	own := newBlock(b.ServerOptions, b.lists[0].part.place, c.ordinals)
 	own.private, own.principal, own.kept = true, principal, kept
 	return own
 }
@@ -128,7 +128,7 @@ func (c *Catalog) newPrivateLocked(b *block, principal string, kept bool) *block
 func (cl *Client) Replace(server string, lists Lists) {
 	c := cl.catalog
 	c.change(func() {
-		b := c.byName[server]
+		b := c.blockLocked(server)
 		if b == nil || !b.PerClient {
 			return
 		}
@@ -266,8 +266,8 @@ func (cl *Client) seeLocked(k mcp.Kind) *sight {
 			parts[i] = cl.partLocked(k, p, now.own, base)
 		}
 	}
-	now.view = newView(k, parts)
-	if before := cl.sights[k].Load(); before != nil && sameParts(before.parts, parts) {
+	now.view = newView(k, base.epoch, parts)
+	if before := cl.sights[k].Load(); before != nil && before.epoch == base.epoch && sameParts(before.parts, parts) {
 		now.view = before.view // with the pages that it has
 	}
 	cl.sights[k].Store(now)
@@ -276,7 +276,7 @@ func (cl *Client) seeLocked(k mcp.Kind) *sight {
 
 func sameParts(a, b []*part) bool {
 	return slices.EqualFunc(a, b, func(x, y *part) bool {
-		return x == y || x.place == y.place && x.items == y.items && x.ttl == y.ttl && x.heard == y.heard
+		return x == y || x.block == y.block && x.place == y.place && x.items == y.items && x.ttl == y.ttl && x.heard == y.heard
 	})
 }
 
@@ -292,7 +292,7 @@ func (cl *Client) partLocked(k mcp.Kind, empty *part, own map[string]*Entry, bas
 		return empty
 	}
 	p := *b.lists[k].part
-	p.place, p.block, p.heard = empty.place, empty.block, b.heard()
+	p.place, p.block, p.prefix, p.heard = empty.place, empty.block, empty.prefix, b.heard()
 	taken := func(e *Entry) bool {
 		_, twice := own[e.key()]
 		return !named(k) && (twice || base.has(e.key()))

@@ -47,7 +47,7 @@ func (c *Catalog) listOf(v *view, version mcp.Version, cursor *string) (jsontext
 		return nil, errCursor(err.Error())
 	case at.Kind != v.kind || at.View != "":
 		return nil, errCursor("belongs to another list")
-	case at.Epoch != c.epoch:
+	case at.Epoch != v.epoch:
 		return nil, errCursor("the servers have been reordered since it was given out")
 	}
 	from := position{at.Place, at.Ordinal}
@@ -103,7 +103,7 @@ func (c *Catalog) encode(v *view, f form, from position, high uint64) (page json
 				break
 			}
 			if !p.Add(e.Value.Definition.For(version), c.opts.Page) {
-				p.Next = mcp.Cursor{Epoch: c.epoch, Kind: v.kind, High: high, Place: last.place, Ordinal: last.ordinal}.Encode()
+				p.Next = mcp.Cursor{Epoch: v.epoch, Kind: v.kind, High: high, Place: last.place, Ordinal: last.ordinal}.Encode()
 				return p.Append(make([]byte, 0, p.Size()), version), last
 			}
 			last = position{part.place, e.Ordinal}

@@ -42,6 +42,15 @@ func positions(places []state.Place) map[string]int {
 	return at
 }
 
+// placesOf returns the place of each server.
+func placesOf(x state.Index) map[string]uint64 {
+	at := make(map[string]uint64, len(x.Places))
+	for _, p := range x.Places {
+		at[p.Server] = p.At
+	}
+	return at
+}
+
 // growing reports whether places are what this package made: whatever wrote a
 // file, a damaged order is not built upon.
 func growing(places []state.Place) bool {

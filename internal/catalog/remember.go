@@ -18,26 +18,34 @@ const (
 	maxOrdinal = 1 << 62
 )
 
-// restoreLocked fills the blocks with what the store remembers: first all names,
-// so that none is given to another, then the lists.
-func (c *Catalog) restoreLocked() {
+// remembered returns what the store has of servers.
+func (c *Catalog) remembered(servers []ServerOptions) map[string]state.Server {
+	out := make(map[string]state.Server)
 	if c.opts.Store == nil {
-		return
+		return out
 	}
-	saved := make([]state.Server, len(c.blocks))
-	for i, b := range c.blocks {
-		v, ok := c.opts.Store.Server(b.Name)
-		if !ok || b.PerClient {
-			continue
+	for _, s := range servers {
+		if s.PerClient {
+			continue // see recall
 		}
-		saved[i] = v
-		if v.Prefix == b.prefix {
+		if v, ok := c.opts.Store.Server(s.Name); ok {
+			out[s.Name] = v
+		}
+	}
+	return out
+}
+
+// restoreLocked fills new blocks with what is remembered of their servers: first
+// all names, so that none is given to another, then the lists.
+func (c *Catalog) restoreLocked(blocks []*block, remembered map[string]state.Server) {
+	for _, b := range blocks {
+		if v, ok := remembered[b.Name]; ok && v.Prefix == b.prefix {
 			c.reclaimLocked(b, v)
 		}
 	}
-	for i, b := range c.blocks {
-		if saved[i].Key == b.Key {
-			c.restoreListsLocked(b, saved[i])
+	for _, b := range blocks {
+		if v, ok := remembered[b.Name]; ok && v.Key == b.Key {
+			c.restoreListsLocked(b, v)
 		}
 		if b.heard() {
 			delete(c.waiting, b.Name)
@@ -45,21 +53,44 @@ func (c *Catalog) restoreLocked() {
 	}
 }
 
-// saveOrder saves the places, and the ordinals that are set aside, and waits for
-// it: only then do the positions in this process mean the same in another one.
-// Otherwise they mean nothing there.
-func (c *Catalog) saveOrder() {
+// arrange gives the servers their places, saves these with the ordinals that are
+// set aside, and waits for it: only then do the positions in this process mean
+// the same in another one. Otherwise they mean nothing there.
+func (c *Catalog) arrange(servers []ServerOptions) {
+	configured := make([]string, len(servers))
+	for i, s := range servers {
+		configured[i] = s.Name
+	}
+	index := c.reorder(configured)
 	if c.opts.Store == nil {
 		return
 	}
-	c.index.Ordinals = c.ordinals.Last() + reserve
-	c.opts.Store.SaveIndex(c.index)
+	c.opts.Store.SaveIndex(index)
 	if err := c.opts.Store.Flush(); err != nil {
 		c.log.Debug("cursors of this process end with it", "err", err)
-		c.index.Epoch = newEpoch()
-		c.epoch = c.index.Epoch
-		c.opts.Store.SaveIndex(c.index)
+		c.opts.Store.SaveIndex(c.secede())
 	}
+}
+
+// reorder gives the servers their places.
+func (c *Catalog) reorder(configured []string) state.Index {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.index.Epoch
+	c.index = arrange(c.index, configured)
+	c.alone = c.alone && c.index.Epoch == before
+	c.index.Ordinals = max(c.index.Ordinals, c.ordinals.Last()+reserve)
+	return c.index
+}
+
+// secede has the positions of this process mean nothing in others.
+func (c *Catalog) secede() state.Index {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.alone {
+		c.alone, c.index.Epoch = true, newEpoch()
+	}
+	return c.index
 }
 
 // reclaimLocked gives a server's names back to it. Until its lists are there,
@@ -135,7 +166,7 @@ func (c *Catalog) saveLocked(b *block) {
 	}
 	c.reserveLocked()
 	v := state.Server{
-		Name: b.Name, Principal: b.principal, Key: b.Key, Prefix: b.prefix,
+		Name: b.Name, Principal: b.principal, Key: b.from, Prefix: b.prefix,
 		Lists: make(map[string][]state.Item), Names: make(map[string][]state.Name),
 	}
 	for _, k := range mcp.Kinds {

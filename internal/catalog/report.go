@@ -28,25 +28,27 @@ type Rename struct {
 }
 
 // Report returns the report on a server; false if there is no such server. It
-// takes no lock, and time in proportion to the server's items.
-func (c *Catalog) Report(server string) (Report, bool) {
-	b := c.byName[server]
-	if b == nil {
-		return Report{}, false
-	}
-	var r Report
+// takes no lock, and time in proportion to the server's items and to
+// the servers.
+func (c *Catalog) Report(server string) (r Report, ok bool) {
 	for _, k := range mcp.Kinds {
-		items := c.views[k].Load().parts[b.at].items
-		r.Counts[k] = items.Len()
-		r.LeftOut[k] = slices.Clone(*b.notes[k].Load())
+		parts := c.views[k].Load().parts
+		i := slices.IndexFunc(parts, func(p *part) bool { return p.block.name == server })
+		if i < 0 {
+			continue
+		}
+		ok = true
+		p := parts[i]
+		r.Counts[k] = p.items.Len()
+		r.LeftOut[k] = slices.Clone(*p.block.notes[k].Load())
 		if !named(k) {
 			continue
 		}
-		for _, e := range items.All() {
-			if e.Value.Exposed != b.prefix+e.Value.Own {
+		for _, e := range p.items.All() {
+			if e.Value.Exposed != p.prefix+e.Value.Own {
 				r.Renamed = append(r.Renamed, Rename{k, e.Value.Own, e.Value.Exposed})
 			}
 		}
 	}
-	return r, true
+	return r, ok
 }

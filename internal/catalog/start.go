@@ -6,11 +6,12 @@ func (c *Catalog) Ready() <-chan struct{} { return c.opened }
 
 // Heard says that a server was tried and has no list to give now; a first list
 // need not wait for it.
-func (c *Catalog) Heard(server string) {
-	c.change(func() {
-		delete(c.waiting, server)
-		c.openIfHeardLocked()
-	})
+func (c *Catalog) Heard(server string) { c.change(func() { c.heardLocked(server) }) }
+
+func (c *Catalog) heardLocked(server string) {
+	delete(c.waiting, server)
+	c.openIfHeardLocked()
+	c.coming.heard(server)
 }
 
 // Open ends the waiting for servers that were never seen before. It may be
@@ -49,11 +50,13 @@ func (c *Catalog) openIfHeardLocked() {
 	}
 	for cl := range c.clients {
 		for name, lists := range cl.early {
-			cl.applyLocked(c.byName[name], lists)
+			if b := c.blockLocked(name); b != nil {
+				cl.applyLocked(b, lists)
+			}
 		}
 		cl.early = nil
 		cl.openIfHeardLocked()
 	}
-	c.early = nil
+	clear(c.early)
 	c.pending.opens = true
 }

@@ -39,6 +39,7 @@ func (f form) version() mcp.Version {
 // changed; pages are added as they are asked for.
 type view struct {
 	kind  mcp.Kind
+	epoch uint64
 	parts []*part // in order of place
 	ttl   time.Duration
 	high  uint64 // ordinal of the newest item
@@ -50,12 +51,13 @@ type view struct {
 
 // part is one block's share of a view. It is never changed.
 type part struct {
-	block *block
-	place uint64
-	heard bool // there was a list of any kind
-	items *registry.Snapshot[*Entry]
-	sums  [forms]uint64 // fingerprints; 0 if there are no items
-	ttl   time.Duration // 0: not to be kept
+	block  *block
+	place  uint64
+	prefix string
+	heard  bool // there was a list of any kind
+	items  *registry.Snapshot[*Entry]
+	sums   [forms]uint64 // fingerprints; 0 if there are no items
+	ttl    time.Duration // 0: not to be kept
 }
 
 // viewLocked makes the view of the blocks as they are. It takes time in
@@ -67,12 +69,12 @@ func (c *Catalog) viewLocked(k mcp.Kind) *view {
 		p.heard = b.heard()
 		parts[i] = &p
 	}
-	return newView(k, parts)
+	return newView(k, c.epoch, parts)
 }
 
 // newView makes the view of parts in order.
-func newView(k mcp.Kind, parts []*part) *view {
-	v := &view{kind: k, parts: parts}
+func newView(k mcp.Kind, epoch uint64, parts []*part) *view {
+	v := &view{kind: k, epoch: epoch, parts: parts}
 	contributing := false
 	for _, p := range parts {
 		v.perClient = v.perClient || p.block.PerClient

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-roster/roster/internal/admin"
 	"github.com/mcp-roster/roster/internal/config"
 )
 
@@ -28,20 +29,10 @@ line each with file, line and column. It starts nothing. Warnings are no errors.
 
 // checked is what check prints in JSON.
 type checked struct {
-	OK       bool             `json:"ok"`
-	Files    []string         `json:"files"`
-	Servers  []string         `json:"servers"` // that would run, in order
-	Problems []checkedProblem `json:"problems"`
-}
-
-type checkedProblem struct {
-	File     string `json:"file"`
-	Line     int    `json:"line"`
-	Column   int    `json:"column"`
-	Severity string `json:"severity"`
-	Server   string `json:"server,omitempty"`
-	Field    string `json:"field,omitempty"`
-	Message  string `json:"message"`
+	OK       bool            `json:"ok"`
+	Files    []string        `json:"files"`
+	Servers  []string        `json:"servers"` // that would run, in order
+	Problems []admin.Problem `json:"problems"`
 }
 
 func (p *program) check() error {
@@ -49,16 +40,14 @@ func (p *program) check() error {
 	if err != nil {
 		return err
 	}
-	result := checked{OK: true, Files: conf.files, Servers: []string{}, Problems: []checkedProblem{}}
+	result := checked{OK: true, Files: conf.files, Servers: []string{}, Problems: []admin.Problem{}}
 	errorCount := 0
 	for _, problem := range conf.problems {
 		if problem.Severity == config.SeverityError {
 			result.OK = false
 			errorCount++
 		}
-		result.Problems = append(result.Problems, checkedProblem{
-			problem.File, problem.Line, problem.Column, problem.Severity.String(), problem.Server, problem.Field, problem.Message,
-		})
+		result.Problems = append(result.Problems, admin.ProblemOf(problem))
 	}
 	for _, s := range conf.Servers {
 		if !s.Disabled {

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +22,7 @@ type serveOptions struct {
 	insecureBind    bool
 	noSSE           bool
 	tlsCert, tlsKey string
+	noWatch         bool
 }
 
 func (p *program) serveCommand() *cobra.Command {
@@ -32,6 +36,10 @@ func (p *program) serveCommand() *cobra.Command {
 
 A server whose entry is wrong is left out and said so; the others run.
 Logs go to standard error.
+
+When the configuration changes, or on SIGHUP, it is read again: servers that are
+new or have changed are started, others do not notice. A file with mistakes
+changes nothing; 'roster status' shows them.
 
 ` + exitCodes,
 		Example: `  roster serve
@@ -48,6 +56,7 @@ Logs go to standard error.
 	cmd.Flags().BoolVar(&o.stdio, "stdio", false, "serve one client on standard input and output; no port unless --listen is given")
 	cmd.Flags().BoolVar(&o.insecureBind, "insecure-bind", false, "allow --listen on an address that other machines reach, although nobody is asked who they are; keys in the configuration ask (see 'roster key new')")
 	cmd.Flags().BoolVar(&o.noSSE, "no-sse", false, "do not serve the older wire of 2024-11-05, /sse and /messages")
+	cmd.Flags().BoolVar(&o.noWatch, "no-watch", false, "do not look for changes of the configuration; SIGHUP and 'roster reload' have it read again")
 	cmd.Flags().StringVar(&o.tlsCert, "tls-cert", "", "serve HTTPS with the certificates in this PEM `file`; it is read once")
 	cmd.Flags().StringVar(&o.tlsKey, "tls-key", "", "PEM `file` with the key of --tls-cert")
 	return cmd
@@ -76,6 +85,7 @@ func (p *program) serve(ctx context.Context, o serveOptions) error {
 	// The servers outlive ctx by as long as an orderly end takes.
 	a, err := app.Start(context.WithoutCancel(ctx), app.Options{
 		Config: conf.Config, Problems: conf.problems, Files: conf.files, Hosts: hosts(listen, o.insecureBind || keys),
+		Load: func() (*config.Config, []config.Problem, error) { return p.reload(o) }, Watch: !o.noWatch,
 		Version: version(), Logger: log,
 	})
 	if err != nil {
@@ -84,6 +94,8 @@ func (p *program) serve(ctx context.Context, o serveOptions) error {
 	if len(conf.Servers) == 0 {
 		log.Warn("the configuration has no servers")
 	}
+	ctx, stop := context.WithCancel(ctx)
+	defer p.hangups(ctx, a, stop)()
 	if listen != "" {
 		err = a.Listen(ctx, listen)
 	}
@@ -103,8 +115,52 @@ func (p *program) serve(ctx context.Context, o serveOptions) error {
 	return errors.Join(err, a.Close())
 }
 
+// reload reads the configuration again for a gateway with these flags.
+func (p *program) reload(o serveOptions) (*config.Config, []config.Problem, error) {
+	conf, err := p.load()
+	if err != nil {
+		return nil, nil, err
+	}
+	o.apply(&conf.Roster)
+	return conf.Config, conf.problems, nil
+}
+
+// hangups has the configuration read again on SIGHUP, until stop is called. If the
+// signal came because the terminal is gone in which the gateway was started, it is
+// to end, as any program there.
+func (p *program) hangups(ctx context.Context, a *app.App, end func()) (stop func()) {
+	attended := isTerminal(p.Stdin)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() { // ends with stop
+		defer close(done)
+		for {
+			select {
+			case <-signals:
+				if attended && !isTerminal(p.Stdin) {
+					end()
+					return
+				}
+				_, _ = a.Reload(ctx) // it logs what is wrong
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		cancel()
+		<-done
+	}
+}
+
 // apply puts flags in the place of settings.
 func (o serveOptions) apply(set *config.Settings) {
+	if o.listen != "" {
+		set.Listen = o.listen
+	}
 	if o.noSSE {
 		set.SSE = false
 	}

@@ -98,6 +98,15 @@ func (p *program) printServers(servers []admin.Server) {
 // wrote the configuration would expect.
 func statusNotes(st admin.Status) []string {
 	notes := slices.Clone(st.Problems)
+	if r := st.Config.Refused; r != nil {
+		notes = append(notes, fmt.Sprintf("the configuration that was read at %s is not used, because of what is wrong with it:", r.At.Format(time.TimeOnly)))
+		for _, problem := range r.Problems {
+			notes = append(notes, clean(problem.String()))
+		}
+	}
+	if len(st.Config.NeedRestart) > 0 {
+		notes = append(notes, "changed in the configuration, and counts from the next start: "+strings.Join(st.Config.NeedRestart, ", "))
+	}
 	for _, s := range st.Servers {
 		for _, r := range s.Renamed {
 			notes = append(notes, clean(fmt.Sprintf("%s: %s %q is listed as %q", s.Name, singular(r.Kind), r.Name, r.Exposed)))

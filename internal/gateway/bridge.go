@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/mcp-roster/roster/internal/upstream"
@@ -84,7 +85,19 @@ func (s *Source) simple(ctx context.Context, srv *upstream.Server, r *server.Req
 	req.Ask = func(ctx context.Context, q *jsonrpc.Request) (jsontext.Value, error) {
 		return s.ask(ctx, srv, r, q.Method, q.Params)
 	}
-	return srv.Call(ctx, req)
+	return s.call(ctx, srv, req)
+}
+
+// call makes a call. If its server was started anew before anything was sent, the
+// new one gets it.
+func (s *Source) call(ctx context.Context, srv *upstream.Server, req upstream.Request) (jsonrpc.Object, error) {
+	result, err := srv.Call(ctx, req)
+	if away, ok := errors.AsType[*upstream.UnavailableError](err); ok && errors.Is(away.LastErr, upstream.ErrReplaced) {
+		if next := s.servers.Get(srv.Name()); next != nil {
+			return next.Call(ctx, req)
+		}
+	}
+	return result, err
 }
 
 // principal is the client of requests that stand alone, as far as it is known.

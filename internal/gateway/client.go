@@ -47,6 +47,7 @@ type own struct {
 
 	mu     sync.Mutex // guards the fields below
 	strays *relay     // log messages that belong to no call; nil: there were none
+	gone   bool       // the session has ended
 	level  string     // of log messages that the session asked for; "": none
 	begun  map[*upstream.Server]bool
 	late   *time.Timer // ends the waiting for first lists

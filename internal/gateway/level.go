@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/mcp-roster/roster/internal/upstream"
 	"github.com/mcp-roster/roster/jsonrpc"
 	"github.com/mcp-roster/roster/mcp"
 	"github.com/mcp-roster/roster/server"
@@ -54,6 +55,15 @@ func (s *Source) tellLevel() {
 	name := s.level.least()
 	for _, srv := range s.servers.All() {
 		srv.SetLevel(name)
+	}
+}
+
+// Renew tells servers that have come into the set what clients want of those of
+// their names.
+func (s *Source) Renew(servers []*upstream.Server) {
+	for _, srv := range servers {
+		srv.SetLevel(s.level.least())
+		s.watches.renewAll(srv)
 	}
 }
 

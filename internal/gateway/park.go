@@ -79,7 +79,7 @@ func (s *Source) converse(ctx context.Context, srv *upstream.Server, r *server.R
 	}
 	s.parked.calls.Go(func() { // ends with the call, which callCtx and the server's own deadline bound
 		defer cancel(nil)
-		result, err := srv.Call(callCtx, req)
+		result, err := s.call(callCtx, srv, req)
 		c.result <- callEnded{result, err}
 	})
 	return s.await(ctx, r, c)

@@ -149,6 +149,22 @@ func (w *watches) renew(t target, srv *upstream.Server) {
 	subscribe(srv, w.by[t])
 }
 
+// renewAll does so for a server that clients share, and has one that does not run
+// for those who watch something there started for them.
+func (w *watches) renewAll(srv *upstream.Server) {
+	if !srv.PerClient() {
+		w.renew(target{name: srv.Name()}, srv)
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for t := range w.by {
+		if t.name == srv.Name() && t.client != nil {
+			_, _ = srv.For(t.client.Client) // which asks for them when it begins; who cannot have one hears of it when calling
+		}
+	}
+}
+
 // subscribe asks a server for resources; nil: it is gone.
 func subscribe(srv *upstream.Server, uris map[string]*watched) {
 	if srv != nil {

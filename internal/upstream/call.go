@@ -100,6 +100,9 @@ func (s *Server) explain(ctx context.Context, method string, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	if why := s.dismissed(); why != nil {
+		return &CallError{s.opts.Name, method, why}
+	}
 	return &CallError{s.opts.Name, method, s.hide(err)}
 }
 
@@ -133,7 +136,7 @@ func (s *Server) connected(ctx context.Context) (*connection, error) {
 	if c := s.conn.Load(); c != nil {
 		return c, nil
 	}
-	if left := time.Until(s.deadline); left > 0 && s.isEnabled() {
+	if left := time.Until(s.deadline); left > 0 && s.isEnabled() && s.dismissed() == nil {
 		wait(ctx, s.tried, left)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -149,6 +152,9 @@ func (s *Server) unavailable() error {
 	st := s.Status()
 	if st.State == Ready || st.State == Degraded { // the status does not say so yet
 		st.State, st.LastErr = Down, errLost
+	}
+	if why := s.dismissed(); why != nil {
+		st.State, st.LastErr, st.NextTry = Disabled, why, time.Time{}
 	}
 	return &UnavailableError{Server: st.Name, State: st.State, LastErr: st.LastErr, NextTry: st.NextTry}
 }

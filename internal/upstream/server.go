@@ -46,6 +46,7 @@ type Server struct {
 	status  Status
 	enabled bool
 	restart bool
+	gone    error    // why it was stopped for good; nil: it was not
 	uris    []string // resources to be told about
 	level   string   // of log messages; "": not asked for
 }
@@ -126,6 +127,20 @@ func (s *Server) Restart() {
 	s.restart = true
 	s.mu.Unlock()
 	wake(s.kick)
+}
+
+// dismiss says why the server is about to be stopped for good. Requests that run
+// then, or come later, fail with it.
+func (s *Server) dismiss(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone = why
+}
+
+func (s *Server) dismissed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gone
 }
 
 // orders returns whether the server is to run, and whether to connect anew,

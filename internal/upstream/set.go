@@ -51,10 +51,17 @@ func (s *Set) Stale(k mcp.Kind) {
 	}
 }
 
+// Why a server was stopped.
+var (
+	ErrRemoved  = errors.New("it was removed from the configuration, or switched off there")
+	ErrReplaced = errors.New("it was started anew because its configuration has changed")
+)
+
 // Apply makes the set consist of these servers, in this order: those that it has
 // already go on undisturbed, new ones are started, and those that are not
-// among them are stopped, which Apply waits for. Servers run until they are
-// stopped or ctx ends. A name that stands twice is an error and changes nothing.
+// among them are stopped, which Apply waits for: their requests fail with
+// ErrRemoved, or with ErrReplaced if there is another server of the name, which
+// starts when they have ended. Servers run until they are stopped or ctx ends. A name that stands twice is an error and changes nothing.
 func (s *Set) Apply(ctx context.Context, servers []*Server) error {
 	next := &view{order: slices.Clone(servers), byName: make(map[string]*Server, len(servers))}
 	for _, server := range servers {
@@ -71,7 +78,11 @@ func (s *Set) Apply(ctx context.Context, servers []*Server) error {
 	s.view.Store(next)
 	gone := make(map[string]*run)
 	for server, r := range s.running {
-		if next.byName[server.Name()] != server {
+		if other := next.byName[server.Name()]; other != server {
+			server.dismiss(ErrRemoved)
+			if other != nil {
+				server.dismiss(ErrReplaced)
+			}
 			r.cancel()
 			gone[server.Name()] = r
 			delete(s.running, server)
