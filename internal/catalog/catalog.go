@@ -247,9 +247,9 @@ func (c *Catalog) Replace(server string, lists Lists) (changed bool) {
 	return c.change(func() {
 		b, wait := c.blockLocked(server), c.coming.has(server)
 		switch {
-		case b != nil && b.PerClient:
-		case wait || b != nil && !c.isOpen:
+		case wait || b != nil && !b.PerClient && !c.isOpen:
 			c.early[server] = lists.over(c.early[server])
+		case b != nil && b.PerClient: // see Client.Replace
 		case b != nil:
 			c.applyLocked(b, lists)
 		}

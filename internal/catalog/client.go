@@ -54,15 +54,15 @@ func (c *Catalog) Join(principal string) *Client {
 		catalog: c, principal: principal, opened: make(chan struct{}),
 		blocks: make(map[string]*block), early: make(map[string]Lists), waiting: make(map[string]bool),
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.clients[cl] = struct{}{}
-	for _, b := range c.blocks {
-		if b.PerClient && c.known[known{b.Name, principal}] == nil {
-			cl.waiting[b.Name] = true
+	c.change(func() {
+		c.clients[cl] = struct{}{}
+		for _, b := range c.blocks {
+			if b.PerClient && c.known[known{b.Name, principal}] == nil {
+				cl.waiting[b.Name] = true
+			}
 		}
-	}
-	cl.openIfHeardLocked()
+		cl.openIfHeardLocked()
+	})
 	return cl
 }
 

@@ -41,8 +41,8 @@ type clients struct {
 type own struct {
 	upstream.Client
 	lists *catalog.Client
-	// request stands for what no request of the client has caused; nil for a
-	// principal, which cannot be told or asked anything.
+	// request stands for what no request of the client has caused; nil for one of
+	// a stateless version, which cannot be told or asked anything.
 	request *server.Request
 
 	mu     sync.Mutex // guards the fields below
@@ -77,6 +77,11 @@ func (s *Source) client(r *server.Request) *own {
 		c.lists.Leave()
 		return other
 	}
+	select {
+	case <-s.clients.closed: // it is for nothing but what happens now
+		return c
+	default:
+	}
 	if s.clients.by == nil {
 		s.clients.by = make(map[any]*own)
 	}
@@ -104,6 +109,9 @@ func (s *Source) newClient(r *server.Request) *own {
 	}
 	c.Done = r.Session.Done()
 	c.Name = nameOf(r)
+	if r.Caller.Version.Stateless() { // on pipes
+		return c
+	}
 	c.request = &server.Request{Caller: r.Caller, Request: &jsonrpc.Request{
 		Session: r.Session, Peer: r.Session.Peer, Principal: r.Principal,
 	}}
