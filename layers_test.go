@@ -52,7 +52,7 @@ var layers = []layer{
 	{"internal/obs", "gateway upstream mcphttp", "prometheus otel"},
 	{"internal/demo", "server stdio mcphttp registry mcp jsonrpc", "jsontext uritemplate"},
 	{"internal/app", "all but cli", anyModule},
-	{"internal/cli", "admin app auth client clientfile config demo mcphttp mcp jsonrpc", "cobra pflag x/term"},
+	{"internal/cli", "admin app auth client clientfile config demo mcphttp mcp jsonrpc", "cobra jsontext pflag x/term"},
 	{"cmd/roster", "cli", none},
 }
 

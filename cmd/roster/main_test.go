@@ -16,6 +16,9 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/mcp-roster/roster/internal/admin"
+	"github.com/mcp-roster/roster/internal/upstream"
 )
 
 func TestMain(m *testing.M) {
@@ -23,8 +26,8 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs the program as its users do. Each script has a home, a state
-// directory and a configuration directory of its own, and these commands beside
-// those of testscript:
+// directory and a configuration directory of its own, $CLIENTS with files as MCP
+// clients write them, and these commands beside those of testscript:
 //
 //	exits CODE COMMAND...   run a command, which must end with that code
 //	await                   wait for the gateway of this script; sets $URL, and $BASE without the path
@@ -34,6 +37,10 @@ func TestMain(m *testing.M) {
 //	proxy                   start an HTTP proxy that answers 418 to all; sets $PROXY to its URL
 //	json FILE               the file must be one JSON value
 func TestScripts(t *testing.T) {
+	clients, err := filepath.Abs(filepath.Join("..", "..", "internal", "clientfile", "testdata", "clients"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
@@ -43,6 +50,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 			env.Setenv("ROSTER_STATE_DIR", filepath.Join(env.WorkDir, "state"))
+			env.Setenv("CLIENTS", clients)
 			return os.MkdirAll(filepath.Join(env.WorkDir, "home"), 0o700)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -97,7 +105,7 @@ func await(ts *testscript.TestScript, _ bool, args []string) {
 			return
 		case what == "running" && url != "":
 			return
-		case what == "ready" && url != "" && settled(url):
+		case what == "ready" && url != "" && settled(ts):
 			return
 		}
 		select {
@@ -108,31 +116,39 @@ func await(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// endpoint returns the URL in the only endpoint file; "" if there is none.
+// endpoint returns the URL of the only gateway that runs; "" if there is none.
 func endpoint(ts *testscript.TestScript) string {
-	found, err := filepath.Glob(filepath.Join(ts.Getenv("ROSTER_STATE_DIR"), "*", "endpoint.json"))
-	ts.Check(err)
-	if len(found) != 1 {
+	status, ok := status(ts)
+	if !ok {
 		return ""
 	}
-	var e struct{ URL string }
-	data, err := os.ReadFile(found[0])
-	if err != nil || json.Unmarshal(data, &e) != nil {
-		return ""
-	}
-	return e.URL
+	return status.URL
 }
 
-// settled reports whether no server of a gateway is starting.
-func settled(url string) bool {
-	resp, err := http.Get(strings.TrimSuffix(url, "mcp") + "status")
+// status asks the only gateway that runs.
+func status(ts *testscript.TestScript) (admin.Status, bool) {
+	dirs, err := filepath.Glob(filepath.Join(ts.Getenv("ROSTER_STATE_DIR"), "*"))
+	ts.Check(err)
+	if len(dirs) != 1 {
+		return admin.Status{}, false
+	}
+	transport := admin.Transport(dirs[0])
+	defer transport.CloseIdleConnections()
+	asker := http.Client{Transport: transport, Timeout: 10 * time.Second}
+	resp, err := asker.Get("http://localhost/status")
 	if err != nil {
-		return false
+		return admin.Status{}, false
 	}
 	defer resp.Body.Close()
-	var status struct{ Servers []struct{ State string } }
-	return json.NewDecoder(resp.Body).Decode(&status) == nil &&
-		!slices.ContainsFunc(status.Servers, func(s struct{ State string }) bool { return s.State == "starting" })
+	var st admin.Status
+	err = json.NewDecoder(resp.Body).Decode(&st)
+	return st, err == nil
+}
+
+// settled reports whether no server of the gateway is starting.
+func settled(ts *testscript.TestScript) bool {
+	st, ok := status(ts)
+	return ok && !slices.ContainsFunc(st.Servers, func(s admin.Server) bool { return s.State == upstream.Starting })
 }
 
 func taken(ts *testscript.TestScript, _ bool, _ []string) {

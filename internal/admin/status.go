@@ -209,6 +209,23 @@ func (s *Server) addClients(all upstream.Status) {
 	}
 }
 
+// Up reports whether the server is connected, or will be when a client needs it.
+func (s Server) Up() bool {
+	return s.State == upstream.Ready || s.State == upstream.Degraded || s.State == upstream.Idle
+}
+
+// TriedSince reports whether an attempt to connect has ended since the server was
+// as before says.
+func (s Server) TriedSince(before Server) bool {
+	switch {
+	case s.State == upstream.Starting:
+		return false
+	case s.State == upstream.Down:
+		return s.NextTry != nil && (before.NextTry == nil || !s.NextTry.Equal(*before.NextTry))
+	}
+	return s.Since != nil && (before.Since == nil || s.Since.After(*before.Since))
+}
+
 func (s *Server) fill(st upstream.Status) {
 	s.State, s.Protocol, s.Restarts = st.State, string(st.Version), st.Restarts
 	if !st.Since.IsZero() {

@@ -9,10 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -82,13 +83,14 @@ type App struct {
 	// use has the servers run, and stops others.
 	use func([]*upstream.Server) error
 
-	handler *mcphttp.Handler // nil: no port
-	http    *http.Server
-	serving sync.WaitGroup
-	cancel  context.CancelFunc
-
-	mu       sync.Mutex // guards endpoint
-	endpoint Endpoint
+	handler  *mcphttp.Handler
+	http     *http.Server // nil: no port
+	operator *http.Server // for those who may read the state directory
+	inside   *pipes       // for this process
+	journal  admin.Journal
+	serving  sync.WaitGroup
+	cancel   context.CancelFunc
+	url      atomic.Pointer[string]
 }
 
 // implementation is how this program names itself, to clients and to servers.
@@ -134,6 +136,12 @@ func Start(ctx context.Context, opts Options) (*App, error) {
 	}
 	a.server = server.New(a.gateway, server.Options{Logger: a.log})
 	a.status = a.source()
+	a.handler = mcphttp.NewHandler(a.server, mcphttp.HandlerOptions{
+		AllowedHosts:   slices.Concat(opts.Hosts, set.AllowedHosts),
+		AllowedOrigins: set.AllowedOrigins,
+		Principal:      auth.Principal, Logger: a.log,
+	})
+	a.operator, a.inside = a.local(), newPipes()
 	ctx, a.cancel = context.WithCancel(ctx)
 	a.use = func(servers []*upstream.Server) error { return a.servers.Apply(ctx, servers) }
 	if err := a.use(a.upstreams(opts.Config)); err != nil {
@@ -143,6 +151,10 @@ func Start(ctx context.Context, opts Options) (*App, error) {
 		a.tasks.Go(func() { a.watch(ctx) }) // ends with Close
 	}
 	a.opening = time.AfterFunc(set.StartupWait, a.catalog.Open) // stopped by Close
+	a.serving.Go(func() { a.serveLocally(a.inside) })           // ends with Close
+	if !opts.Private {
+		a.announce()
+	}
 	return a, nil
 }
 
@@ -159,7 +171,10 @@ func (a *App) Status() admin.Status { return a.status.Status() }
 
 // URL is where clients connect; "" if there is no port.
 func (a *App) URL() string {
-	return a.Endpoint().URL
+	if url := a.url.Load(); url != nil {
+		return *url
+	}
+	return ""
 }
 
 // Limits of the HTTP server. There is no limit on writing: streams last.
@@ -185,32 +200,29 @@ func (a *App) Listen(ctx context.Context, address string) error {
 		}
 		return fmt.Errorf("cannot listen: %w", err)
 	}
-	endpoint := Endpoint{URL: "http://" + l.Addr().String() + "/mcp", PID: os.Getpid()}
+	url := "http://" + l.Addr().String() + mcpPath
 	if security != nil {
-		endpoint.URL = "https" + strings.TrimPrefix(endpoint.URL, "http")
-		endpoint.Cert = security.Certificates[0].Certificate[0]
+		url = "https" + strings.TrimPrefix(url, "http")
 		l = tls.NewListener(l, security)
-	}
-	if keys != nil {
-		endpoint.Key = auth.NewKey()
-		keys = append(keys, auth.Key{Name: localPrincipal, Hash: auth.HashKey(endpoint.Key)})
 	}
 	a.http = &http.Server{
 		Handler: a.routes(keys), TLSConfig: security, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-		ErrorLog:    slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+		ErrorLog:    a.errorLog(),
 	}
-	a.mu.Lock()
-	a.endpoint = endpoint
-	a.mu.Unlock()
+	a.url.Store(&url)
 	a.serving.Go(func() { // ends with Close
 		if err := a.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			a.log.Error("HTTP server ended", "err", err)
 		}
 	})
-	a.announce(ctx)
-	a.log.Info("listening", "url", a.URL())
+	a.log.Info("listening", "url", url)
 	return nil
+}
+
+// errorLog is where HTTP servers complain of clients.
+func (a *App) errorLog() *log.Logger {
+	return slog.NewLogLogger(a.log.Handler(), slog.LevelDebug)
 }
 
 // ServeStdio serves one client over a pair of pipes until in ends or ctx does.
@@ -229,18 +241,20 @@ func (a *App) Close() error {
 	}
 	a.reloading.close()
 	a.tasks.Wait()
-	a.withdraw()
+	a.journal.Close()
 	a.server.Close()
-	var errs []error
-	if a.http != nil {
-		ctx, cancel := context.WithTimeout(a.base, closeTime)
-		errs = append(errs, a.handler.Close(ctx))
-		if err := a.http.Shutdown(ctx); err != nil {
-			errs = append(errs, a.http.Close())
+	ctx, cancel := context.WithTimeout(a.base, closeTime)
+	defer cancel()
+	errs := []error{a.handler.Close(ctx)}
+	for _, s := range []*http.Server{a.operator, a.http} {
+		if s == nil {
+			continue
 		}
-		cancel()
-		a.serving.Wait()
+		if err := s.Shutdown(ctx); err != nil {
+			errs = append(errs, s.Close())
+		}
 	}
+	a.serving.Wait()
 	a.gateway.Close()
 	a.cancel()
 	a.servers.Close()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -34,18 +33,6 @@ func (a *App) newRunning(c *config.Config, problems []config.Problem) *running {
 		r.shown.Servers = append(r.shown.Servers, it)
 	}
 	return r
-}
-
-// RefusedError says why a configuration was not taken over: what ran before runs
-// on.
-type RefusedError struct{ Problems []admin.Problem }
-
-func (e *RefusedError) Error() string {
-	lines := make([]string, len(e.Problems))
-	for i, p := range e.Problems {
-		lines[i] = p.String()
-	}
-	return strings.Join(lines, "\n")
 }
 
 var (
@@ -118,7 +105,7 @@ func (r *reloading) await(signal <-chan struct{}, most time.Duration) {
 // servers that have changed are started anew, new ones are started, and
 // when they have given their lists, or could have, clients see all of it at once and
 // servers that are gone are stopped. Others do not notice. Of files with errors
-// nothing is taken over, and the error is a *RefusedError; but an entry that is
+// nothing is taken over, and the error is a *admin.RefusedError; but an entry that is
 // wrong from the beginning is left out, as at the start. One reload runs at a time.
 func (a *App) Reload(ctx context.Context) (config.Changes, error) {
 	if a.opts.Load == nil {
@@ -134,7 +121,7 @@ func (a *App) Reload(ctx context.Context) (config.Changes, error) {
 		a.refuse(old, err)
 		return config.Changes{}, err
 	}
-	changes := config.Compare(old.config, next.config)
+	changes := compare(old, next)
 	if changes.Servers() {
 		if err := a.take(ctx, next.config, changes); err != nil {
 			return config.Changes{}, err
@@ -155,17 +142,25 @@ func (a *App) Plan() (config.Changes, error) {
 	if err != nil {
 		return config.Changes{}, err
 	}
-	return config.Compare(old.config, next.config), nil
+	return compare(old, next), nil
+}
+
+// compare says what a reload changes, and which settings are others than at the
+// start.
+func compare(old, next *running) config.Changes {
+	c := config.Compare(old.config, next.config)
+	c.Settings = next.shown.NeedRestart
+	return c
 }
 
 // read reads the configuration that is to take the place of old. The error is a
-// *RefusedError.
+// *admin.RefusedError.
 func (a *App) read(old *running) (*running, error) {
 	c, problems, err := a.opts.Load()
 	if err != nil {
-		return nil, &RefusedError{admin.ProblemsOf(err)}
+		return nil, &admin.RefusedError{Problems: admin.ProblemsOf(err)}
 	}
-	var refused RefusedError
+	var refused admin.RefusedError
 	for _, p := range problems {
 		if p.Severity == config.SeverityError && !a.tolerable(old, p) {
 			refused.Problems = append(refused.Problems, admin.ProblemOf(p))
@@ -192,7 +187,7 @@ func (a *App) tolerable(old *running, p config.Problem) bool {
 
 // refuse shows what is wrong with a configuration, beside the one that runs on.
 func (a *App) refuse(old *running, err error) {
-	refused, ok := errors.AsType[*RefusedError](err)
+	refused, ok := errors.AsType[*admin.RefusedError](err)
 	if !ok {
 		return
 	}
@@ -236,7 +231,17 @@ func (a *App) take(ctx context.Context, next *config.Config, changes config.Chan
 	a.gateway.Renew(fresh)
 	a.reloading.await(heard, next.Roster.StartupWait)
 	a.catalog.Reconfigure(blocks(next))
-	return a.use(stay)
+	err := a.use(stay)
+	a.journal.Keep(configured(next))
+	return err
+}
+
+func configured(c *config.Config) []string {
+	var names []string
+	for _, s := range c.Servers {
+		names = append(names, s.Name)
+	}
+	return names
 }
 
 // opened waits until the first lists are there.
@@ -252,12 +257,13 @@ func (a *App) opened(ctx context.Context) error {
 }
 
 func (a *App) logReload(old, next *running, c config.Changes) {
-	if !c.Any() && old.shown.Refused == nil {
+	settings := !slices.Equal(old.shown.NeedRestart, c.Settings)
+	if !c.Servers() && !settings && old.shown.Refused == nil {
 		return
 	}
 	a.log.Info("configuration taken over", "added", c.Added, "removed", c.Removed, "restarted", c.Restarted,
 		"adjusted", c.Adjusted, "reordered", c.Reordered)
-	if len(c.Settings) > 0 {
+	if settings && len(c.Settings) > 0 {
 		a.log.Warn("settings have changed that count from the next start", "settings", c.Settings)
 	}
 	for _, p := range next.problems {

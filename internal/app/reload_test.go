@@ -16,7 +16,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/mcp-roster/roster/internal/admin"
-	"github.com/mcp-roster/roster/internal/app"
 	"github.com/mcp-roster/roster/internal/mcptest"
 	"github.com/mcp-roster/roster/internal/upstream"
 	"github.com/mcp-roster/roster/jsonrpc"
@@ -258,7 +257,7 @@ func TestReload_BadFile(t *testing.T) {
 	} {
 		g.write(c.text)
 		_, err := g.Reload(bounded(t))
-		if _, ok := errors.AsType[*app.RefusedError](err); !ok {
+		if _, ok := errors.AsType[*admin.RefusedError](err); !ok {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}

@@ -128,7 +128,9 @@ func TestRestart_SecondProcess(t *testing.T) {
 	if err != nil || got.Code() != jsonrpc.CodeInvalidParams {
 		t.Errorf("a cursor of the first gateway, at the second: %+v, %v", got, err)
 	}
-	if e, ok := app.FindEndpoint(cfg, []string{file}); !ok || e.URL != g.URL() {
-		t.Errorf("the endpoint of the two is %+v", e)
+	if url := g.found(); url != g.URL() {
+		t.Errorf("commands find %s of the two", url)
 	}
+	g.close()
+	eventually(t, "commands find the second", func() bool { return g.found() == second.URL() })
 }

@@ -2,15 +2,9 @@ package app
 
 import (
 	"net/http"
-	"slices"
 
 	"github.com/mcp-roster/roster/internal/auth"
-	"github.com/mcp-roster/roster/mcphttp"
 )
-
-// localPrincipal is who has the key of the endpoint file. No key of the
-// configuration has its name.
-const localPrincipal = ""
 
 // Paths of the HTTP server.
 const (
@@ -37,11 +31,6 @@ func (a *App) keys() auth.Keys {
 // keys.
 func (a *App) routes(keys auth.Keys) http.Handler {
 	set := a.opts.Config.Roster
-	a.handler = mcphttp.NewHandler(a.server, mcphttp.HandlerOptions{
-		AllowedHosts:   slices.Concat(a.opts.Hosts, set.AllowedHosts),
-		AllowedOrigins: set.AllowedOrigins,
-		Principal:      auth.Principal, Logger: a.log,
-	})
 	locked := func(h http.Handler) http.Handler {
 		if keys == nil {
 			return h

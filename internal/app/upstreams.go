@@ -2,12 +2,14 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/mcp-roster/roster/client"
+	"github.com/mcp-roster/roster/internal/admin"
 	"github.com/mcp-roster/roster/internal/catalog"
 	"github.com/mcp-roster/roster/internal/config"
 	"github.com/mcp-roster/roster/internal/state"
@@ -68,7 +70,10 @@ func (a *App) upstream(s config.Server, set config.Settings) *upstream.Server {
 				odd.log(l)
 				a.listed(s.Name, key, l)
 			},
-			State: func(st upstream.Status) { a.stateChanged(log, st, func() { a.catalog.Heard(st.Name) }) },
+			State: func(st upstream.Status) {
+				a.journal.Add(s.Name, admin.FromEvent, event(st))
+				a.stateChanged(log, st, func() { a.catalog.Heard(st.Name) })
+			},
 		},
 	}
 	if s.Scope == config.PerClient {
@@ -94,7 +99,10 @@ func (a *App) apart(opts upstream.Options, key string, log *slog.Logger, c upstr
 			a.savePeer(opts.Name, key, l.Server)
 			a.gateway.Listed(c, opts.Name, lists(l))
 		},
-		State: func(st upstream.Status) { a.stateChanged(log, st, func() { a.gateway.Heard(c, st.Name) }) },
+		State: func(st upstream.Status) {
+			a.journal.Add(opts.Name, admin.FromEvent, "for "+c.Name+": "+event(st))
+			a.stateChanged(log, st, func() { a.gateway.Heard(c, st.Name) })
+		},
 	}
 	return opts
 }
@@ -172,6 +180,28 @@ func lists(l upstream.Lists) catalog.Lists {
 	return out
 }
 
+// event says how a server is, for the journal.
+func event(st upstream.Status) string {
+	switch st.State {
+	case upstream.Ready:
+		return "ready, protocol " + string(st.Version)
+	case upstream.Degraded:
+		return "ready, but its lists are not known to be whole: " + text(firstErr(st))
+	case upstream.Down:
+		return fmt.Sprintf("down: %s; tried again in %v", text(st.LastErr), time.Until(st.NextTry).Round(time.Second/10))
+	case upstream.Disabled:
+		return "stopped"
+	}
+	return string(st.State)
+}
+
+func text(err error) string {
+	if err == nil {
+		return "no reason is known"
+	}
+	return err.Error()
+}
+
 // stateChanged logs how a server is, and lets nobody wait for one that is down.
 func (a *App) stateChanged(log interface {
 	Info(string, ...any)
@@ -237,9 +267,16 @@ func (a *App) dial(s config.Server, secrets *config.Secrets, log *slog.Logger) c
 	cmd := &stdio.Command{
 		Name: s.Command, Args: s.Args, Dir: s.Dir, Env: env, InheritEnv: s.InheritEnv, Hide: secrets.Hide,
 		Noise: func(line []byte) {
+			a.journal.Add(s.Name, admin.FromEvent, "it wrote a line to stdout that is not a message")
 			log.Warn("the server wrote a line to stdout that is not a message", "bytes", len(line))
 		},
 		Stderr: func(line []byte, dropped int) {
+			if dropped > 0 {
+				a.journal.Add(s.Name, admin.FromEvent, fmt.Sprintf("%d lines were too many at once and are left out", dropped))
+			}
+			if line != nil {
+				a.journal.Add(s.Name, admin.FromStderr, string(line))
+			}
 			log.Debug("the server wrote to stderr", "line", string(line), "dropped", dropped)
 		},
 	}

@@ -1,10 +1,6 @@
 package cli
 
-import (
-	"net/http"
-
-	"github.com/mcp-roster/roster/internal/app"
-)
+import "net/http"
 
 // keyVariable names the environment variable with the key for a gateway that is
 // named by its URL.
@@ -15,8 +11,6 @@ type access struct {
 	key       string            // "": it asks for none
 	transport http.RoundTripper // nil: what makes requests by default
 }
-
-func accessTo(e app.Endpoint) access { return access{e.Key, e.Transport()} }
 
 func (a access) header() http.Header {
 	h := make(http.Header)

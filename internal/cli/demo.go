@@ -115,7 +115,7 @@ func (p *program) startDemo(ctx context.Context, dir, listen string) (*gateway, 
 		err = a.Listen(ctx, "127.0.0.1:0")
 	}
 	if err == nil {
-		g.own()
+		g.own(a.URL())
 		err = g.connect(ctx)
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/mcp-roster/roster/internal/admin"
 	"github.com/mcp-roster/roster/internal/app"
 	"github.com/mcp-roster/roster/jsonrpc"
+	"github.com/mcp-roster/roster/mcp"
 	"github.com/mcp-roster/roster/mcphttp"
 )
 
@@ -63,9 +65,9 @@ func (p *program) find(ctx context.Context) (string, *configuration, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	if e, ok := app.FindEndpoint(conf.Config, conf.files); ok && e.Alive(ctx) {
-		p.access = accessTo(e)
-		return e.URL, conf, nil
+	if transport, ok := app.Find(ctx, conf.Config, conf.files); ok {
+		p.access = access{transport: transport}
+		return admin.LocalURL, conf, nil
 	}
 	return "", conf, nil
 }
@@ -97,10 +99,7 @@ func (g *gateway) start(ctx context.Context, conf *configuration) error {
 	if err != nil {
 		return err
 	}
-	if err := g.app.Listen(ctx, "127.0.0.1:0"); err != nil {
-		return errors.Join(err, g.app.Close())
-	}
-	g.own()
+	g.own(admin.LocalURL)
 	return nil
 }
 
@@ -140,10 +139,14 @@ func (g *gateway) starting() []string {
 }
 
 func (g *gateway) connect(ctx context.Context) error {
-	defer g.prog.progress(ctx, func() string { return "connecting to " + g.url })()
+	defer g.prog.progress(ctx, func() string { return "connecting to the gateway" })()
 	var err error
+	var capabilities []byte
+	if g.prog.asks() {
+		capabilities = []byte(canAnswer)
+	}
 	g.client, err = client.Connect(ctx, client.Options{
-		HTTP: true, Info: fmt.Appendf(nil, `{"name":"roster-cli","version":%q}`, version()),
+		HTTP: true, Capabilities: capabilities, Info: fmt.Appendf(nil, `{"name":"roster-cli","version":%q}`, version()),
 		Dial: func(ctx context.Context, in client.Incoming) (client.Wire, error) {
 			return mcphttp.Dial(ctx, g.url, mcphttp.DialOptions{
 				Header: g.prog.access.header(), Transport: g.prog.access.transport,
@@ -154,11 +157,8 @@ func (g *gateway) connect(ctx context.Context) error {
 	return err
 }
 
-// own makes the gateway that was started the one to ask.
-func (g *gateway) own() {
-	e := g.app.Endpoint()
-	g.url, g.prog.access = e.URL, accessTo(e)
-}
+// own makes the gateway that was started the one to ask, under a URL.
+func (g *gateway) own(url string) { g.url, g.prog.access = url, access{transport: g.app.Transport()} }
 
 // close ends the connection and what was started for it.
 func (g *gateway) close() error {
@@ -188,39 +188,59 @@ func (p *program) with(ctx context.Context, command func(g *gateway) error) erro
 // get asks a route beside a gateway's endpoint. v gets the JSON; nil: the
 // answer does not matter.
 func (p *program) get(ctx context.Context, endpoint, route string, v any) error {
-	base, err := url.Parse(endpoint)
+	ctx, cancel := context.WithTimeout(ctx, adminTime)
+	defer cancel()
+	return p.ask(ctx, http.MethodGet, endpoint, route, v)
+}
+
+// ask is get with a method and as much time as ctx has.
+func (p *program) ask(ctx context.Context, method, endpoint, route string, v any) error {
+	body, err := p.fetch(ctx, method, endpoint, route)
 	if err != nil {
 		return err
+	}
+	defer body.Close()
+	if v == nil {
+		return nil
+	}
+	const most = 64 << 20
+	if err := json.NewDecoder(io.LimitReader(body, most)).Decode(v); err != nil {
+		return fmt.Errorf("%s of %s: not answered as a Roster gateway does: %w", route, endpoint, err)
+	}
+	return nil
+}
+
+// fetch returns the body that a route answers with.
+func (p *program) fetch(ctx context.Context, method, endpoint, route string) (io.ReadCloser, error) {
+	base, err := url.Parse(endpoint)
+	if err != nil {
+		return nil, err
 	}
 	base.RawQuery = ""
 	ref, err := base.Parse(route)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, adminTime)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, ref.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, method, ref.String(), nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req.Header = p.access.header()
 	asker := http.Client{Transport: p.access.transport}
 	resp, err := asker.Do(req)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp.Body, nil
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return &routeError{ref.Redacted(), resp.Status}
+	var failure admin.Failure
+	const most = 64 << 10
+	if json.NewDecoder(io.LimitReader(resp.Body, most)).Decode(&failure) == nil && failure.Error != "" {
+		return nil, errors.New(failure.Error)
 	}
-	if v == nil {
-		return nil
-	}
-	const most = 64 << 20
-	if err := json.NewDecoder(io.LimitReader(resp.Body, most)).Decode(v); err != nil {
-		return fmt.Errorf("%s did not answer as a Roster gateway does: %w", ref.Redacted(), err)
-	}
-	return nil
+	return nil, &routeError{ref.Redacted(), resp.Status}
 }
 
 // routeError says that a route was not answered with what was asked for.
@@ -244,25 +264,78 @@ func (g *gateway) complain(ctx context.Context) {
 	}
 }
 
-// request sends a request and returns its result.
+// mostRounds bounds how often a server may ask for more before it answers.
+const mostRounds = 20
+
+// request sends a request and returns its result. What the server asks the user
+// meanwhile is answered on the terminal, if there is one.
 func (g *gateway) request(ctx context.Context, method string, params []byte) (jsonrpc.Object, error) {
 	obj, err := jsonrpc.ParseObject(params)
 	if err != nil {
 		return obj, err
 	}
+	name, _ := obj.Text("name")
+	req := client.Request{Method: method, Params: obj}
+	if g.prog.asks() {
+		req.Caller.Capabilities = []byte(canAnswer)
+	}
+	for range mostRounds {
+		result, err := g.send(ctx, req, name)
+		if err != nil {
+			return result, err
+		}
+		if kind, _ := result.Text("resultType"); kind != "input_required" {
+			return result, nil
+		}
+		if req.Edits, err = g.answers(ctx, cmp.Or(name, "the server"), result); err != nil {
+			return result, err
+		}
+	}
+	return jsonrpc.Object{}, fmt.Errorf("the server asked for more input %d times, and has not answered", mostRounds)
+}
+
+// send sends a request once.
+func (g *gateway) send(ctx context.Context, req client.Request, name string) (jsonrpc.Object, error) {
 	var told progressText
-	what := method
-	if name, ok := obj.Text("name"); ok {
-		what += " " + name
-	}
+	what := strings.TrimSpace(req.Method + " " + name)
 	stop := g.prog.progress(ctx, func() string { return "waiting for " + what + told.get() })
-	result, err := g.client.Call(ctx, client.Request{Method: method, Params: obj, Message: told.hear})
-	stop()
+	defer stop()
+	req.Message = told.hear
+	req.Handler = asked{g.prog, cmp.Or(name, "the server"), stop}
+	return g.client.Call(ctx, req)
+}
+
+// answers answers what a result asks for (2026-07-28, basic/patterns/mrtr), and
+// returns what is added to the request for it.
+func (g *gateway) answers(ctx context.Context, who string, result jsonrpc.Object) ([]mcp.Edit, error) {
+	var edits []mcp.Edit
+	if state := result.Get("requestState"); state != nil {
+		edits = append(edits, mcp.Edit{Name: "requestState", Value: state})
+	}
+	questions := result.Get("inputRequests")
+	if questions == nil {
+		return edits, nil
+	}
+	all, err := jsonrpc.ParseObject(questions)
 	if err != nil {
-		return result, err
+		return nil, fmt.Errorf("the server asks for input in a way that is not understood: %w", err)
 	}
-	if kind, _ := result.Text("resultType"); kind == "input_required" {
-		return result, errors.New("the server asks for input, which this command cannot give yet: use a client that can ask you")
+	var given []member
+	for key, raw := range all.All() {
+		question, err := jsonrpc.ParseObject(raw)
+		if err != nil {
+			return nil, fmt.Errorf("the server asks for input in a way that is not understood: %w", err)
+		}
+		method, _ := question.Text("method")
+		params, err := jsonrpc.ParseObject(question.Get("params"))
+		if err != nil {
+			return nil, fmt.Errorf("the server asks for input in a way that is not understood: %w", err)
+		}
+		answer, err := g.prog.answer(ctx, who, method, params)
+		if err != nil {
+			return nil, err
+		}
+		given = append(given, member{key, answer})
 	}
-	return result, nil
+	return append(edits, mcp.Edit{Name: "inputResponses", Value: objectOf(given)}), nil
 }

@@ -48,7 +48,10 @@ exactly once, in the same order every time.
 	root.AddCommand(
 		p.serveCommand(), p.demoCommand(), p.demoServerCommand(),
 		p.listCommand(), p.callCommand(), p.readCommand(), p.promptCommand(), p.inspectCommand(),
-		p.statusCommand(), p.checkCommand(), p.keyCommand(), p.versionCommand(),
+		p.statusCommand(), p.waitCommand(), p.logsCommand(), p.planCommand(), p.reloadCommand(), p.restartCommand(),
+		p.checkCommand(), p.keyCommand(), p.versionCommand(),
+		p.addCommand(), p.removeCommand(), p.switchCommand(true), p.switchCommand(false), p.renameCommand(),
+		p.importCommand(), p.connectCommand(), p.disconnectCommand(),
 	)
 	return root
 }

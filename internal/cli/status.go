@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -40,7 +40,7 @@ func (p *program) status(ctx context.Context) error {
 		return err
 	}
 	if target == "" {
-		return errors.New("no gateway of this configuration is running: start one with 'roster serve', or name one with --url")
+		return errNoGateway
 	}
 	var st admin.Status
 	if err := p.get(ctx, target, "status", &st); err != nil {
@@ -50,7 +50,8 @@ func (p *program) status(ctx context.Context) error {
 		return p.printJSON(st)
 	}
 	color := map[admin.Health]style{admin.Healthy: green, admin.Starting: yellow, admin.Degraded: yellow}[st.Health]
-	writef(p.out, "roster %s is %s at %s, up %v\n", st.Version, p.paint(p.out, color, string(st.Health)), target, age(st.Since))
+	at := cmp.Or(p.url, st.URL, "no URL, for one client on pipes")
+	writef(p.out, "roster %s is %s at %s, up %v\n", st.Version, p.paint(p.out, color, string(st.Health)), at, age(st.Since))
 	writef(p.out, "%s, %s, %s, %s from %s\n", plural(st.Items.Tools, "tool"), plural(st.Items.Prompts, "prompt"),
 		plural(st.Items.Resources, "resource"), plural(st.Items.Templates, "template"), plural(len(st.Servers), "server"))
 	if len(st.Waiting) > 0 {

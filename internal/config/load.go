@@ -19,10 +19,25 @@ import (
 // replaces are not reported, nor errors in servers that are switched off. Of
 // one entry at most about 100 are reported.
 func Load(paths []string, env Lookup) (*Config, []Problem, error) {
+	return load(paths, env, readSource)
+}
+
+// LoadEdited is [Load], if the file at one of the paths held that text: what an
+// edit would lead to before it is written.
+func LoadEdited(paths []string, env Lookup, edited string, text []byte) (*Config, []Problem, error) {
+	return load(paths, env, func(path string) (*source, error) {
+		if path == edited {
+			return newSource(path, text)
+		}
+		return readSource(path)
+	})
+}
+
+func load(paths []string, env Lookup, read func(path string) (*source, error)) (*Config, []Problem, error) {
 	var sources []*source
 	var errs []error
 	for _, path := range paths {
-		s, err := readSource(path)
+		s, err := read(path)
 		sources, errs = append(sources, s), append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -40,6 +40,11 @@ func readSource(path string) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newSource(path, text)
+}
+
+// newSource parses the text of a file.
+func newSource(path string, text []byte) (*source, error) {
 	folder, err := workspaceFolder(path)
 	if err != nil {
 		return nil, fmt.Errorf("find the folder of %s: %w", path, err)

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// lockFile takes a lock that ends with the process; errLocked if another has it.
+// lockFile takes a lock that ends with the process; ErrLocked if another has it.
 func lockFile(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -16,7 +16,7 @@ func lockFile(name string) (*os.File, error) {
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = errLocked
+		err = ErrLocked
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

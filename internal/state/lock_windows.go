@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// lockFile opens a file that nobody else may open until it is closed; errLocked
+// lockFile opens a file that nobody else may open until it is closed; ErrLocked
 // if another has it.
 func lockFile(name string) (*os.File, error) {
 	path, err := syscall.UTF16PtrFromString(name)
@@ -20,7 +20,7 @@ func lockFile(name string) (*os.File, error) {
 	h, err := syscall.CreateFile(path, syscall.GENERIC_READ|syscall.GENERIC_WRITE, notShared, nil,
 		syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
 	if errors.Is(err, sharingViolation) {
-		return nil, errLocked
+		return nil, ErrLocked
 	}
 	if err != nil {
 		return nil, err

@@ -26,6 +26,7 @@ package state
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -38,8 +39,19 @@ import (
 // ErrReadOnly says that another process writes the state, or that nobody can.
 var ErrReadOnly = errors.New("state is read only")
 
-// errLocked is returned by lockFile when another process has the lock.
-var errLocked = errors.New("another process of this configuration has the lock")
+// ErrLocked says that another process has a lock.
+var ErrLocked = errors.New("another process of this configuration has the lock")
+
+// Lock takes the lock that a file stands for, which is made if it is missing. It
+// ends with Close, and with the process. The error is ErrLocked if somebody else
+// has it.
+func Lock(file string) (io.Closer, error) {
+	f, err := lockFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
 
 const (
 	// settle is how long the writer waits for more before it writes.

@@ -23,7 +23,7 @@ func (s *Store) save(file string, v any) {
 // acquire tries to become the process that writes.
 func (s *Store) acquire() error {
 	lock, err := lockFile(filepath.Join(s.dir, "lock"))
-	s.contended = errors.Is(err, errLocked)
+	s.contended = errors.Is(err, ErrLocked)
 	if err != nil {
 		return fmt.Errorf("lock: %w", err)
 	}
@@ -46,7 +46,7 @@ func (s *Store) write() {
 			}
 		case <-due:
 			due = nil
-			if err := s.flush(); errors.Is(err, errLocked) {
+			if err := s.flush(); errors.Is(err, ErrLocked) {
 				due = time.After(retry)
 			}
 		case answer := <-s.flushes:
@@ -74,7 +74,7 @@ func (s *Store) flush() error {
 		s.log.Info("the other process has ended; this one writes the state now", "dir", s.dir)
 	}
 	if s.lock == nil && s.contended {
-		return fmt.Errorf("%w: %w", ErrReadOnly, errLocked)
+		return fmt.Errorf("%w: %w", ErrReadOnly, ErrLocked)
 	}
 	if s.lock == nil {
 		return ErrReadOnly
