@@ -220,7 +220,7 @@ func (s Server) TriedSince(before Server) bool {
 	switch {
 	case s.State == upstream.Starting:
 		return false
-	case s.State == upstream.Down:
+	case s.State == upstream.Down, s.State == upstream.NeedsLogin:
 		return s.NextTry != nil && (before.NextTry == nil || !s.NextTry.Equal(*before.NextTry))
 	}
 	return s.Since != nil && (before.Since == nil || s.Since.After(*before.Since))

@@ -233,6 +233,7 @@ func (a *App) take(ctx context.Context, next *config.Config, changes config.Chan
 	a.catalog.Reconfigure(blocks(next))
 	err := a.use(stay)
 	a.journal.Keep(configured(next))
+	a.logins.keep(names(stay))
 	return err
 }
 
@@ -242,6 +243,14 @@ func configured(c *config.Config) []string {
 		names = append(names, s.Name)
 	}
 	return names
+}
+
+func names(servers []*upstream.Server) []string {
+	out := make([]string, len(servers))
+	for i, srv := range servers {
+		out[i] = srv.Name()
+	}
+	return out
 }
 
 // opened waits until the first lists are there.

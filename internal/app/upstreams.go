@@ -212,6 +212,9 @@ func (a *App) stateChanged(log interface {
 	case upstream.Down:
 		log.Warn("server is down", "err", st.LastErr, "next try", time.Until(st.NextTry).Round(time.Millisecond))
 		down()
+	case upstream.NeedsLogin:
+		log.Warn("server needs a login", "err", st.LastErr)
+		down()
 	case upstream.Ready:
 		log.Info("server is ready", "protocol", string(st.Version))
 	case upstream.Degraded:
@@ -244,13 +247,14 @@ func (a *App) dial(s config.Server, secrets *config.Secrets, log *slog.Logger) c
 			header.Set(h.Name, h.Value)
 		}
 		header.Set(loopHeader, a.id)
+		authorizer := a.authorizer(s, log)
 		return func(ctx context.Context, in client.Incoming) (client.Wire, error) {
 			roots, err := rootCAs(s.CAFile)
 			if err != nil {
 				return nil, err
 			}
 			opts := mcphttp.DialOptions{
-				Header: header, RootCAs: roots, Notification: in.Notification, Handler: in.Handler, Route: in.Route, Gap: in.Gap,
+				Header: header, Authorizer: authorizer, RootCAs: roots, Notification: in.Notification, Handler: in.Handler, Route: in.Route, Gap: in.Gap,
 				Hide: secrets.Hide, Logger: log,
 			}
 			if s.Transport == config.SSE {

@@ -35,6 +35,9 @@ type Options struct {
 	// Instructions returns what is said to clients of all servers together.
 	// nil: nothing.
 	Instructions func() string
+	// Login returns a URL at which the login to a server begins; "": the user of
+	// a client cannot be sent to one. nil: nobody can.
+	Login func(ctx context.Context, server string) (url string, err error)
 }
 
 // Source serves what all upstream servers offer. Its methods may be called
@@ -324,10 +327,11 @@ func (s *Source) forward(ctx context.Context, name string, r *server.Request, ed
 	result, err := s.exchange(ctx, srv, r, upstream.Request{
 		Method: r.Method, Params: r.Params, Edits: edits, Caller: caller, Header: header,
 	})
-	if err == nil {
-		s.links.note(r, name, result)
+	if err != nil {
+		return s.sendToLogin(ctx, r, name, err)
 	}
-	return result, err
+	s.links.note(r, name, result)
+	return result, nil
 }
 
 // splice edits an object and indexes the result.

@@ -329,7 +329,7 @@ func (p *private) status(st Status) Status {
 	if !p.server.isEnabled() {
 		st.State = Disabled
 	}
-	grave := []State{Idle, Ready, Starting, Degraded, Down}
+	grave := []State{Idle, Ready, Starting, Degraded, NeedsLogin, Down}
 	var listed time.Time
 	for _, inst := range p.instances() {
 		one := inst.Server.Status()

@@ -221,6 +221,7 @@ func TestPerClientOrders(t *testing.T) {
 		if err := callFor(t.Context(), s, upstream.Client{ID: 0}); err != nil {
 			t.Error(err)
 		}
+		synctest.Wait()
 		if n := host.Count(mcp.MethodSetLevel); n != 7 {
 			t.Errorf("%d were asked for a log level", n)
 		}

@@ -285,8 +285,12 @@ func (s *Server) wait(ctx context.Context, err error, pause time.Duration, over 
 		over()
 		return
 	}
+	state := Down
+	if _, login := errors.AsType[LoginError](err); login {
+		state = NeedsLogin
+	}
 	s.setStatus(func(st *Status) {
-		st.State, st.LastErr, st.NextTry = Down, err, time.Now().Add(pause)
+		st.State, st.LastErr, st.NextTry = state, err, time.Now().Add(pause)
 	})
 	over()
 	s.opts.Logger.Debug("server is down", "server", s.opts.Name, "err", err, "pause", pause)
