@@ -131,7 +131,7 @@ func Start(ctx context.Context, opts Options) (*App, error) {
 		return nil, errors.Join(fmt.Errorf("key for requestState: %w", err), store.Close())
 	}
 	a.gateway, err = gateway.New(a.catalog, a.servers, gateway.Options{
-		Implementation: info, Instructions: a.instructions, Key: key, Login: a.offerLogin,
+		Implementation: info, Instructions: a.instructions, Key: key, StartWait: set.StartupWait, Login: a.offerLogin,
 	})
 	if err != nil {
 		return nil, errors.Join(err, store.Close())

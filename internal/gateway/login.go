@@ -56,7 +56,7 @@ func (s *Source) sendToLogin(ctx context.Context, r *server.Request, name string
 	case r.Caller.Version.Stateless():
 		return s.askToVisit(r, name, ask)
 	}
-	s.visits.noteError(name, ask, r.Session)
+	s.visits.noteError(s.targetOf(r, name), ask, r.Session)
 	return jsonrpc.Object{}, ask
 }
 
@@ -71,7 +71,7 @@ func (s *Source) LoggedIn(ctx context.Context, name string) {
 	for _, key := range s.visits.of(name, loginID) {
 		params, err := jsonrpc.ParseObject(jsontext.Value(`{"elicitationId":` + string(mcp.String(key.id)) + `}`))
 		if err == nil {
-			s.visits.complete(ctx, name, params)
+			s.visits.complete(ctx, key.server, params)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func (v *visits) of(server, prefix string) []visit {
 	defer v.mu.Unlock()
 	var out []visit
 	for key := range v.by {
-		if key.server == server && strings.HasPrefix(key.id, prefix) {
+		if key.server.name == server && strings.HasPrefix(key.id, prefix) {
 			out = append(out, key)
 		}
 	}

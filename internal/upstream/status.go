@@ -20,6 +20,7 @@ const (
 	Degraded State = "degraded" // connected, but a list is not known to be whole
 	Down     State = "down"     // not connected; NextTry says when it is tried
 	Disabled State = "disabled" // switched off, or stopped
+	Idle     State = "idle"     // runs for each client apart, and for none now
 	// NeedsLogin is Down because the server wants a login that only a user can do.
 	NeedsLogin State = "needs login"
 )
@@ -48,6 +49,8 @@ type Status struct {
 	Kinds    [len(mcp.Kinds)]KindStatus
 	InFlight int // requests that run
 	Queued   int // requests that wait
+	// Clients has those that run for one client each.
+	Clients []ClientStatus
 }
 
 // KindStatus is what is known of one list.
