@@ -110,6 +110,9 @@ func (f *flight) progress(m *jsonrpc.Message) {
 // answer answers a request of the server. Its deadline waits meanwhile, as far as
 // the longest goes.
 func (f *flight) answer(ctx context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
+	if req.Method == mcp.MethodRootsList && f.server.opts.Roots != nil {
+		return f.server.opts.Roots, nil
+	}
 	if f.Ask == nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "method not found: %s", req.Method)
 	}
@@ -139,7 +142,7 @@ type flights struct {
 	byToken map[int64]*flight
 	ghosts  []ghost // the oldest first
 
-	others jsonrpc.Handler // of requests that are about none; nil: they are refused
+	others jsonrpc.Handler // of requests of the server that are about none
 }
 
 // ghost is a request that ended here without an answer, be it that it was
@@ -265,10 +268,7 @@ func (fs *flights) route(*jsonrpc.Message) jsonrpc.Handler {
 	if f := fs.only(); f != nil {
 		return jsonrpc.HandlerFunc(f.answer)
 	}
-	if fs.others != nil {
-		return fs.others
-	}
-	return jsonrpc.HandlerFunc(refuse)
+	return fs.others
 }
 
 // answer routes a request when it is handled.
@@ -276,8 +276,14 @@ func (fs *flights) answer(ctx context.Context, req *jsonrpc.Request) (jsontext.V
 	return fs.route(nil).Handle(ctx, req)
 }
 
-// refuse answers a question that nobody can be asked.
-func refuse(_ context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
+// answerStray answers a question that belongs to no call.
+func (s *Server) answerStray(ctx context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
+	switch {
+	case req.Method == mcp.MethodRootsList && s.opts.Roots != nil:
+		return s.opts.Roots, nil
+	case s.opts.Ask != nil:
+		return s.opts.Ask(ctx, s, req)
+	}
 	return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,
 		"%s: it is not clear which of this server's calls this is about, so nobody can be asked", req.Method)
 }

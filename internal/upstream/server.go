@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/mcp-roster/roster/client"
 	"github.com/mcp-roster/roster/jsonrpc"
 	"github.com/mcp-roster/roster/mcp"
@@ -73,11 +72,7 @@ func New(opts Options) *Server {
 	if opts.PerClient != nil {
 		s.private = &private{server: s, by: make(map[any]*instance), ending: make(map[any]*instance)}
 	}
-	if opts.Ask != nil {
-		s.flights.others = jsonrpc.HandlerFunc(func(ctx context.Context, r *jsonrpc.Request) (jsontext.Value, error) {
-			return opts.Ask(ctx, s, r)
-		})
-	}
+	s.flights.others = jsonrpc.HandlerFunc(s.answerStray)
 	for i, list := range opts.Known.Lists {
 		s.shelves[i] = newShelf(list, opts.BackoffMin, opts.BackoffMax)
 		if list != nil {
