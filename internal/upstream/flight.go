@@ -46,6 +46,7 @@ type flight struct {
 	server *Server
 	token  int64
 	caller jsontext.Value // the caller's progress token; nil: it has none
+	slot   slot
 	clock
 }
 
@@ -124,6 +125,8 @@ func (f *flight) answer(ctx context.Context, req *jsonrpc.Request) (jsontext.Val
 	defer context.AfterFunc(f.ctx, func() { cancel(context.Cause(f.ctx)) })()
 	f.hold()
 	defer f.release()
+	f.server.lend(&f.slot)
+	defer f.server.takeBack(&f.slot)
 	return f.Ask(ctx, req)
 }
 
@@ -198,11 +201,11 @@ func (fs *flights) exorcise() {
 	fs.ghosts = nil
 }
 
-// any reports whether a request is with the server.
-func (fs *flights) any() bool {
+// count returns how many requests are with the server.
+func (fs *flights) count() int {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	return len(fs.byToken) > 0
+	return len(fs.byToken)
 }
 
 // find returns the request with a progress token; nil if there is none.

@@ -24,6 +24,7 @@ type Server struct {
 	tried    chan struct{}                     // closed when the first attempt to connect has ended
 	slots    chan struct{}                     // one per request that runs
 	queued   atomic.Int64
+	lent     atomic.Int64 // slots given up by requests that wait for an answer
 	flights  flights
 	private  *private // nil: clients share the server
 	parent   *Server  // of a client's own server, what stands for them all; else nil
@@ -100,7 +101,7 @@ func (s *Server) Status() Status {
 	s.mu.Lock()
 	st := s.status
 	s.mu.Unlock()
-	st.InFlight, st.Queued = len(s.slots), int(s.queued.Load())
+	st.InFlight, st.Queued = s.flights.count(), int(s.queued.Load())
 	if s.private != nil {
 		return s.private.status(st)
 	}
