@@ -141,15 +141,12 @@ func (o *OAuth) Close() {
 	o.mu.Lock()
 	closed := o.closed
 	o.closed = true
-	pending := o.pending
 	o.mu.Unlock()
 	if closed {
 		o.tasks.Wait()
 		return
 	}
-	if pending != nil {
-		pending.end(errGivenUp)
-	}
+	o.dropOffer()
 	late := time.AfterFunc(closeTime, func() { close(o.closing) })
 	o.tasks.Wait()
 	late.Stop()
@@ -168,6 +165,16 @@ func (o *OAuth) detached(ctx context.Context, most time.Duration) (context.Conte
 		}
 	}()
 	return ctx, cancel
+}
+
+// dropOffer ends the login that somebody was sent to, if another one was used.
+func (o *OAuth) dropOffer() {
+	o.mu.Lock()
+	pending := o.pending
+	o.mu.Unlock()
+	if pending != nil {
+		pending.end(errGivenUp)
+	}
 }
 
 // changed has Watch look at once.
@@ -191,6 +198,7 @@ func (o *OAuth) Watch(ctx context.Context, changed func()) {
 	for {
 		if r, err := o.reload(ctx); err == nil {
 			if known && r.Login != last {
+				o.dropOffer()
 				changed()
 			}
 			last, known = r.Login, true
