@@ -159,15 +159,14 @@ func (r *reader) serve(s step) {
 		}
 		if m := listening.FindSubmatch(text); m != nil {
 			r.address = string(m[1])
-			if want := r.pattern(s.prints); !want.Match(spaced(text)) {
-				r.t.Errorf("$ %s\n%s\nThe README says:\n%s", s.command, text, s.prints)
+			if r.pattern(s.prints).Match(spaced(text)) {
+				return
 			}
-			return
 		}
 		select {
 		case <-tick.C:
 		case <-within:
-			r.t.Fatalf("$ %s\n%s\nand then nothing", s.command, text)
+			r.t.Fatalf("$ %s\n%s\nThe README says:\n%s", s.command, text, s.prints)
 		}
 	}
 }
