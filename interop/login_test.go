@@ -193,7 +193,9 @@ func newProtected(t *testing.T, issuer string) string {
 	mux.Handle(metadata, auth.ProtectedResourceMetadataHandler(&oauthex.ProtectedResourceMetadata{
 		Resource: s.URL + "/mcp", AuthorizationServers: []string{issuer},
 	}))
-	verify := func(ctx context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) { return userOf(ctx, issuer, token) }
+	verify := func(ctx context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
+		return userOf(ctx, issuer, token)
+	}
 	mux.Handle("/mcp", auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{ResourceMetadataURL: s.URL + metadata})(
 		mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)))
 	return s.URL + "/mcp"
