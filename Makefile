@@ -115,6 +115,10 @@ bench: ## measure the gateway against bare references (bench/README.md)
 interop: ## run foreign clients and servers, of Go and npm, against the gateway
 	$(MAKE) -C interop run
 
+.PHONY: browser
+browser: ## log in to a server through the gateway with a real browser, Chromium
+	$(MAKE) -C interop browser
+
 .PHONY: conformance
 conformance: ## run the protocol's conformance suite against the library and through the gateway
 	$(MAKE) -C conformance test run
