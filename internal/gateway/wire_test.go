@@ -133,7 +133,7 @@ func TestZeros(t *testing.T) {
 		c.modern("0", mcp.MethodToolsCall, `{"name":"wait"}`, "")
 		receive(t, "the call", b.started)
 		c.Notify(mcp.MethodCanceled, `{"requestId":0}`)
-		receive(t, "its end", b.ended)
+		_ = receive(t, "its end", b.ended)
 	}
 	c.quiet()
 }
@@ -145,8 +145,6 @@ type listening struct {
 	mu    sync.Mutex // guards the fields below
 	peers map[string]*mcptest.Peer
 	tools string // its list
-	// refuses: it tells of no resources.
-	refuses bool
 }
 
 func newListening(capabilities, tools string) *listening {
