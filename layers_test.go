@@ -42,7 +42,7 @@ var layers = []layer{
 	{"internal/mcptest", "registry jsonrpc mcp stdio mcphttp server client", "jsontext go-cmp go-internal goleak"},
 	{"internal/config", "mcp", "hujson go-yaml go-toml fsnotify"},
 	{"internal/clientfile", "mcp", "hujson go-yaml go-toml"},
-	{"internal/state", "mcp", "jsontext"},
+	{"internal/state", "mcp", "jsontext go-keyring"},
 	{"internal/auth", "mcp", "oauth2 go-sdk/oauthex jwt"},
 	{"internal/policy", "mcp", "cel-go"},
 	{"internal/catalog", "registry jsonrpc mcp state", "jsontext uritemplate"},
@@ -53,7 +53,7 @@ var layers = []layer{
 	{"internal/demo", "server stdio mcphttp registry mcp jsonrpc", "jsontext uritemplate"},
 	{"internal/bridge", "jsonrpc mcp stdio", none},
 	{"internal/app", "all but cli", anyModule},
-	{"internal/cli", "admin app auth bridge client clientfile config demo mcphttp mcp jsonrpc", "cobra pflag x/term"},
+	{"internal/cli", "admin app auth bridge client clientfile config demo mcphttp mcp jsonrpc", "cobra jsontext pflag x/term"},
 	{"cmd/roster", "cli", none},
 }
 
@@ -66,6 +66,7 @@ var thirdParty = map[string]string{
 	"fsnotify":       "github.com/fsnotify/fsnotify",
 	"go-cmp":         "github.com/google/go-cmp",
 	"go-internal":    "github.com/rogpeppe/go-internal",
+	"go-keyring":     "github.com/zalando/go-keyring",
 	"go-sdk/oauthex": "github.com/modelcontextprotocol/go-sdk/oauthex",
 	"go-toml":        "github.com/pelletier/go-toml",
 	"go-yaml":        "github.com/goccy/go-yaml",

@@ -19,8 +19,11 @@ import (
 	"time"
 )
 
-// versions are those that the suite has scenarios for.
-var versions = []string{"2025-06-18", "2025-11-25", "2026-07-28"}
+// versions are those that the suite has scenarios for, the first for clients alone.
+var versions = []string{"2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"}
+
+// listed reports whether the suite has a list of what a version requires.
+func listed(version string) bool { return version >= "2025-11-25" }
 
 // stateless is the version without sessions.
 const stateless = "2026-07-28"
@@ -94,6 +97,7 @@ const (
 	sdkThrough     = "sdk > roster"
 	sdkStdio       = "sdk stdio > roster"
 	clientRun      = "client"
+	clientThrough  = "roster as client" // in the scenarios of auth
 )
 
 // trial is one run of this program.
@@ -169,7 +173,7 @@ func (t *trial) servers(ctx context.Context, parallel int) error {
 			failed <- run()
 		}()
 	}
-	for _, v := range versions {
+	for _, v := range versions[1:] {
 		begin(func() error { return t.serve(ctx, key{sdkDirect, v}) })
 		begin(func() error { return t.serve(ctx, key{sdkThrough, v}) })
 		begin(func() error { return t.server(ctx, key{exampleDirect, v}, example) })
@@ -213,12 +217,17 @@ func (t *trial) server(ctx context.Context, k key, url string) error {
 // time.
 func (t *trial) clients(ctx context.Context) error {
 	for _, v := range versions {
-		k := key{clientRun, v}
-		r, err := t.suite.client(ctx, k.directory(), v, t.programs.client)
-		if err != nil {
-			return err
+		for kind, command := range map[string]string{
+			clientRun:     t.programs.client,
+			clientThrough: t.programs.client + " -roster " + t.programs.roster,
+		} {
+			k := key{kind, v}
+			r, err := t.suite.client(ctx, k.directory(), v, command)
+			if err != nil {
+				return err
+			}
+			t.keep(k, r)
 		}
-		t.keep(k, r)
 	}
 	return nil
 }
@@ -233,7 +242,7 @@ func (t *trial) keep(k key, r result) {
 func (t *trial) report(w io.Writer) (wrong []string, err error) {
 	for _, v := range versions {
 		var required map[string][]string
-		if v != "2025-06-18" {
+		if listed(v) {
 			file := filepath.Join(t.modules, "@modelcontextprotocol", "conformance", "requirements", v+".yaml")
 			if required, err = lists(file); err != nil {
 				return nil, err
@@ -242,12 +251,15 @@ func (t *trial) report(w io.Writer) (wrong []string, err error) {
 		for _, group := range []struct {
 			title string
 			kinds []string
-		}{{"server", []string{sdkDirect, sdkThrough, sdkStdio, exampleDirect, exampleThrough}}, {"client", []string{clientRun}}} {
+		}{{"server", []string{sdkDirect, sdkThrough, sdkStdio, exampleDirect, exampleThrough}}, {"client", []string{clientRun, clientThrough}}} {
 			var columns []column
 			for _, kind := range group.kinds {
 				if r := t.results[key{kind, v}]; r != nil {
 					columns = append(columns, column{kind, r})
 				}
+			}
+			if columns == nil {
+				continue
 			}
 			if _, err := fmt.Fprintf(w, "\n%s, %s scenarios: checks passed/decided\n\n", v, group.title); err != nil {
 				return nil, err
@@ -276,8 +288,10 @@ func (t *trial) wrong(v string) []string {
 	for _, name := range failing(t.results[key{exampleDirect, v}], t.expected["server"]) {
 		wrong = append(wrong, exampleDirect+": "+name)
 	}
-	for _, name := range failing(t.results[key{clientRun, v}], t.expected["client"]) {
-		wrong = append(wrong, clientRun+": "+name)
+	for _, kind := range []string{clientRun, clientThrough} {
+		for _, name := range failing(t.results[key{kind, v}], t.expected["client"]) {
+			wrong = append(wrong, kind+": "+name)
+		}
 	}
 	return wrong
 }

@@ -21,7 +21,7 @@ const notifyTime = 30 * time.Second
 type listener struct {
 	server *Server
 	notify func(context.Context, mcp.Kind) error
-	v      mcp.Version
+	req    *Request // whose client is told
 	kinds  []mcp.Kind
 	signal chan struct{} // one slot
 	stop   func()
@@ -38,8 +38,8 @@ type listener struct {
 }
 
 // newListener starts to watch, until stop: changes from now on are told.
-func (s *Server) newListener(v mcp.Version, kinds []mcp.Kind, notify func(context.Context, mcp.Kind) error) *listener {
-	l := &listener{server: s, notify: notify, v: v, kinds: kinds, signal: make(chan struct{}, 1)}
+func (s *Server) newListener(r *Request, kinds []mcp.Kind, notify func(context.Context, mcp.Kind) error) *listener {
+	l := &listener{server: s, notify: notify, req: r, kinds: kinds, signal: make(chan struct{}, 1)}
 	l.stop = s.source.Watch(func() {
 		select {
 		case l.signal <- struct{}{}:
@@ -55,14 +55,15 @@ func (s *Server) newListener(v mcp.Version, kinds []mcp.Kind, notify func(contex
 // then, and caughtUp is to be called.
 func (l *listener) start() (ready <-chan struct{}) {
 	if starting, ok := l.server.source.(StartingSource); ok {
+		ready := starting.Ready(l.req)
 		select {
-		case <-starting.Ready():
+		case <-ready:
 		default:
-			return starting.Ready()
+			return ready
 		}
 	}
 	for _, k := range l.kinds {
-		l.told[k] = l.server.source.Fingerprint(k, l.v)
+		l.told[k] = l.server.source.Fingerprint(l.req, k)
 	}
 	return nil
 }
@@ -72,7 +73,7 @@ func (l *listener) start() (ready <-chan struct{}) {
 func (l *listener) caughtUp() {
 	source := l.server.source.(StartingSource)
 	for _, k := range l.kinds {
-		l.replace(k, 0, source.FirstFingerprint(k, l.v))
+		l.replace(k, 0, source.FirstFingerprint(l.req, k))
 	}
 	select {
 	case l.signal <- struct{}{}:
@@ -178,7 +179,7 @@ func bounded(ctx context.Context, send func(context.Context) error) error {
 func (l *listener) tell(ctx context.Context) error {
 	sent := ""
 	for _, k := range l.kinds {
-		before, now := l.knows(k), l.server.source.Fingerprint(k, l.v)
+		before, now := l.knows(k), l.server.source.Fingerprint(l.req, k)
 		if !l.replace(k, before, now) || k.ChangedMethod() == sent {
 			continue
 		}
@@ -278,7 +279,7 @@ func (s *Server) listen(ctx context.Context, r *Request) (jsontext.Value, error)
 	defer leave()
 	meta := subscriptionMeta(r.ID)
 	f.kinds = s.announced(f.kinds)
-	l := s.newListener(r.Caller.Version, f.kinds, func(ctx context.Context, k mcp.Kind) error {
+	l := s.newListener(r, f.kinds, func(ctx context.Context, k mcp.Kind) error {
 		return r.Peer.Notify(ctx, k.ChangedMethod(), append(append([]byte(`{"_meta":`), meta...), '}'))
 	})
 	defer l.stop()

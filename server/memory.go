@@ -107,8 +107,8 @@ func (m *Memory) Watch(signal func()) (stop func()) {
 }
 
 // Fingerprint identifies a list's content; see Source.
-func (m *Memory) Fingerprint(kind mcp.Kind, v mcp.Version) uint64 {
-	return m.lists[kind].fingerprint(v)
+func (m *Memory) Fingerprint(r *Request, kind mcp.Kind) uint64 {
+	return m.lists[kind].fingerprint(r.Caller.Version)
 }
 
 // List returns a page; see Source.
@@ -128,7 +128,7 @@ func (m *Memory) List(_ context.Context, r *Request, kind mcp.Kind, cursor *stri
 
 // ParamHeaders returns a tool's arguments that are repeated in headers; see
 // ParamSource.
-func (m *Memory) ParamHeaders(tool string) []mcp.ParamHeader {
+func (m *Memory) ParamHeaders(_ *Request, tool string) []mcp.ParamHeader {
 	if t, ok := m.Tools.Get(tool); ok {
 		return t.params
 	}

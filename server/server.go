@@ -180,14 +180,14 @@ func (s *Server) listFirst(ctx context.Context, r *Request, kind mcp.Kind) (json
 		if l != nil {
 			told = l.knows(kind)
 		}
-		before := s.source.Fingerprint(kind, r.Caller.Version)
+		before := s.source.Fingerprint(r, kind)
 		page, err := s.source.List(ctx, r, kind, nil)
 		switch {
 		case err != nil:
 			return nil, mcp.ErrorFor(r.Caller.Version, jsonrpc.AsError(err))
 		case l == nil || tries == 3 || ctx.Err() != nil:
 			return page, nil
-		case s.source.Fingerprint(kind, r.Caller.Version) == before:
+		case s.source.Fingerprint(r, kind) == before:
 			l.replace(kind, told, before)
 			return page, nil
 		}
@@ -199,7 +199,7 @@ func (s *Server) listFirst(ctx context.Context, r *Request, kind mcp.Kind) (json
 func (s *Server) call(ctx context.Context, r *Request) (jsontext.Value, error) {
 	if s.params != nil && r.Header != nil {
 		name, _ := r.Params.Text("name")
-		if err := mcp.CheckParamHeaders(s.params.ParamHeaders(name), r.Header, r.Params.Get("arguments")); err != nil {
+		if err := mcp.CheckParamHeaders(s.params.ParamHeaders(r, name), r.Header, r.Params.Get("arguments")); err != nil {
 			return nil, err
 		}
 	}

@@ -44,7 +44,7 @@ func (s *Server) initialize(ctx context.Context, r *Request) (jsontext.Value, er
 		Info:         object(r.Params.Get("clientInfo")),
 		Capabilities: object(r.Params.Get("capabilities")),
 	}
-	s.begin(ctx, r.Session, caller)
+	s.begin(ctx, r, caller)
 	info := s.source.Info()
 	out := []byte(`{"protocolVersion":"`)
 	out = append(out, caller.Version...)
@@ -70,9 +70,13 @@ func object(v jsontext.Value) jsontext.Value {
 
 // begin gives a session its state, and ends what was before: a client that sends
 // initialize again begins anew.
-func (s *Server) begin(ctx context.Context, sess *jsonrpc.Session, caller mcp.Caller) {
+func (s *Server) begin(ctx context.Context, r *Request, caller mcp.Caller) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	l := s.newListener(caller.Version, s.announced(mcp.Kinds[:]), func(ctx context.Context, k mcp.Kind) error {
+	sess := r.Session
+	who := &Request{Caller: caller, Request: &jsonrpc.Request{
+		Method: r.Method, Session: sess, Peer: sess.Peer, Principal: r.Principal,
+	}}
+	l := s.newListener(who, s.announced(mcp.Kinds[:]), func(ctx context.Context, k mcp.Kind) error {
 		return sess.Peer.Notify(ctx, k.ChangedMethod(), nil)
 	})
 	l.updates = newUpdates(maxUpdates)
@@ -147,7 +151,7 @@ func (s *Server) setLevel(_ context.Context, r *Request) (jsontext.Value, error)
 	r.state.caller.LogLevel = level
 	r.state.mu.Unlock()
 	if logs, ok := s.source.(LogSource); ok {
-		logs.SetLevel(level)
+		logs.SetLevel(r, level)
 	}
 	return jsontext.Value("{}"), nil
 }

@@ -26,13 +26,14 @@ type Source interface {
 	// request again with more.
 	Do(ctx context.Context, req *Request) (jsonrpc.Object, error)
 
-	// Fingerprint identifies what List returns, over all pages, to a client
-	// of a version: it is equal as long as every byte is. It does not wait for
-	// anything.
-	Fingerprint(kind mcp.Kind, v mcp.Version) uint64
+	// Fingerprint identifies what List returns, over all pages, to the client
+	// of a request: it is equal as long as every byte is. It does not wait for
+	// anything. The request of a client with a session may be the one that began
+	// it, without its params.
+	Fingerprint(req *Request, kind mcp.Kind) uint64
 
-	// Watch has signal called whenever a fingerprint may have changed, until
-	// stop is called. signal does not block.
+	// Watch has signal called whenever a fingerprint may have changed, of
+	// whichever client, until stop is called. signal does not block.
 	Watch(signal func()) (stop func())
 }
 
@@ -41,7 +42,7 @@ type Source interface {
 type ParamSource interface {
 	// ParamHeaders returns the annotated parameters of a tool; nil if it has
 	// none or is unknown.
-	ParamHeaders(tool string) []mcp.ParamHeader
+	ParamHeaders(req *Request, tool string) []mcp.ParamHeader
 }
 
 // Info describes a Source.
@@ -79,7 +80,9 @@ type ResourceWatcher interface {
 // LogSource is a Source that sends log messages. It is told of the levels that
 // sessions ask for by logging/setLevel; a stateless request has its own in
 // Caller.LogLevel.
-type LogSource interface{ SetLevel(level string) }
+type LogSource interface {
+	SetLevel(req *Request, level string)
+}
 
 // NotificationSource is a Source that takes what clients with sessions tell and
 // the server has no use for: progress with a request that the source made of them.
@@ -93,9 +96,9 @@ type NotificationSource interface {
 // complete. A client that wanted to be told of changes before that knows what was
 // listed then.
 type StartingSource interface {
-	// Ready is closed when the lists are complete.
-	Ready() <-chan struct{}
+	// Ready is closed when the lists of a request's client are complete.
+	Ready(req *Request) <-chan struct{}
 	// FirstFingerprint is what Fingerprint was at that moment. It is not called
 	// before.
-	FirstFingerprint(kind mcp.Kind, v mcp.Version) uint64
+	FirstFingerprint(req *Request, kind mcp.Kind) uint64
 }

@@ -20,12 +20,12 @@ type starting struct {
 	first uint64
 }
 
-func (s *starting) Ready() <-chan struct{} { return s.ready }
+func (s *starting) Ready(*server.Request) <-chan struct{} { return s.ready }
 
-func (s *starting) FirstFingerprint(mcp.Kind, mcp.Version) uint64 { return s.first }
+func (s *starting) FirstFingerprint(*server.Request, mcp.Kind) uint64 { return s.first }
 
 func (s *starting) open() {
-	s.first = s.Fingerprint(mcp.Tools, mcp.Latest)
+	s.first = s.Fingerprint(&server.Request{Caller: mcp.Caller{Version: mcp.Latest}}, mcp.Tools)
 	close(s.ready)
 }
 

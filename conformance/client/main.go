@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -30,6 +31,10 @@ const (
 // capabilities is what this client says it can answer.
 var capabilities = jsontext.Value(`{"elicitation":{},"roots":{},"sampling":{}}`)
 
+// authScenario is what the names of scenarios about credentials begin with. In all
+// of them a client lists the tools and calls each.
+const authScenario = "auth/"
+
 // limit is how long one scenario may take.
 const limit = 25 * time.Second
 
@@ -38,11 +43,20 @@ func main() {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: client URL")
+	roster := flag.String("roster", "", "program that is the client in the scenarios of auth, in place of this one")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "usage: client [-roster PROGRAM] URL")
 		os.Exit(2)
 	}
-	if err := run(ctx, os.Getenv(envScenario), os.Args[len(os.Args)-1]); err != nil {
+	var err error
+	scenario := os.Getenv(envScenario)
+	if *roster != "" && strings.HasPrefix(scenario, authScenario) {
+		err = through(ctx, *roster, scenario, flag.Arg(0))
+	} else {
+		err = run(ctx, scenario, flag.Arg(0))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "client:", err)
 		os.Exit(1)
 	}
@@ -65,7 +79,7 @@ var scenarios = map[string]func(ctx context.Context, s *session) error{
 
 func run(ctx context.Context, scenario, url string) (err error) {
 	act, ok := scenarios[scenario]
-	if strings.HasPrefix(scenario, "auth/") {
+	if strings.HasPrefix(scenario, authScenario) {
 		act, ok = callEachTool, true
 	}
 	if !ok {

@@ -70,6 +70,23 @@ type Server struct {
 	LeftOut []LeftOut `json:"leftOut,omitempty"`
 	// Warnings are about its lists.
 	Warnings []string `json:"warnings,omitempty"`
+	// PerClient: it runs for each client apart. Then State is the worst of those in
+	// Clients, and Items are those of the one that has listed last.
+	PerClient bool     `json:"perClient,omitempty"`
+	Clients   []Client `json:"clients,omitempty"`
+}
+
+// Client is a server that runs for one client.
+type Client struct {
+	Name      string         `json:"name"`
+	Principal string         `json:"principal,omitempty"`
+	State     upstream.State `json:"state"`
+	Since     *time.Time     `json:"since,omitempty"`
+	Error     string         `json:"error,omitempty"`
+	NextTry   *time.Time     `json:"nextTry,omitempty"`
+	Restarts  int            `json:"restarts,omitempty"`
+	InFlight  int            `json:"inFlight,omitempty"`
+	Items     Counts         `json:"items"`
 }
 
 // Rename is an item under another name than expected.
@@ -127,7 +144,7 @@ func (s *Source) Status() Status {
 		st.Items.Prompts += srv.Items.Prompts
 		st.Items.Resources += srv.Items.Resources
 		st.Items.Templates += srv.Items.Templates
-		if srv.State != upstream.Ready && !(c.Disabled && c.Problem == "") {
+		if !srv.well() && !(c.Disabled && c.Problem == "") {
 			st.Health = Degraded
 		}
 	}
@@ -135,6 +152,12 @@ func (s *Source) Status() Status {
 		st.Health = Starting
 	}
 	return st
+}
+
+// well reports whether a server is as it should be. One that runs per client
+// starts when a client comes.
+func (s *Server) well() bool {
+	return s.State == upstream.Ready || s.PerClient && (s.State == upstream.Idle || s.State == upstream.Starting)
 }
 
 func (s *Source) server(c Configured) Server {
@@ -151,13 +174,45 @@ func (s *Source) server(c Configured) Server {
 		}
 	}
 	if srv := s.Servers.Get(c.Name); srv != nil {
-		out.fill(srv.Status())
+		st := srv.Status()
+		out.fill(st)
+		if out.PerClient = srv.PerClient(); out.PerClient {
+			out.Items = counted(st)
+			out.addClients(st)
+		}
 	}
 	return out
 }
 
-// Up reports whether the server is connected.
-func (s Server) Up() bool { return s.State == upstream.Ready || s.State == upstream.Degraded }
+// counted counts what a server has listed.
+func counted(st upstream.Status) Counts {
+	var n [len(mcp.Kinds)]int
+	for k := range n {
+		n[k] = st.Kinds[k].Count
+	}
+	return counts(n)
+}
+
+func (s *Server) addClients(all upstream.Status) {
+	for _, st := range all.Clients {
+		c := Client{
+			Name: st.Client, Principal: st.Principal, State: st.State, Since: &st.Since,
+			Restarts: st.Restarts, InFlight: st.InFlight, Items: counted(st.Status),
+		}
+		if !st.NextTry.IsZero() {
+			c.NextTry = &st.NextTry
+		}
+		if st.LastErr != nil {
+			c.Error = st.LastErr.Error()
+		}
+		s.Clients = append(s.Clients, c)
+	}
+}
+
+// Up reports whether the server is connected, or will be when a client needs it.
+func (s Server) Up() bool {
+	return s.State == upstream.Ready || s.State == upstream.Degraded || s.State == upstream.Idle
+}
 
 // TriedSince reports whether an attempt to connect has ended since the server was
 // as before says.
@@ -165,7 +220,7 @@ func (s Server) TriedSince(before Server) bool {
 	switch {
 	case s.State == upstream.Starting:
 		return false
-	case s.State == upstream.Down:
+	case s.State == upstream.Down, s.State == upstream.NeedsLogin:
 		return s.NextTry != nil && (before.NextTry == nil || !s.NextTry.Equal(*before.NextTry))
 	}
 	return s.Since != nil && (before.Since == nil || s.Since.After(*before.Since))

@@ -74,6 +74,8 @@ type App struct {
 	base    context.Context // for what closes: it has Start's values and does not end
 	log     *slog.Logger
 	store   *state.Store
+	tokens  *state.Vault
+	logins  logins
 	catalog *catalog.Catalog
 	servers *upstream.Set
 	gateway *gateway.Source
@@ -133,7 +135,7 @@ func Start(ctx context.Context, opts Options) (app *App, err error) {
 	if err != nil {
 		return nil, err
 	}
-	a.store = store
+	a.store, a.tokens = store, tokenStore(opts.Config, opts.Files, a.log)
 	set := opts.Config.Roster
 	info := implementation(opts.Version)
 	a.running.Store(a.newRunning(opts.Config, opts.Problems))
@@ -148,7 +150,7 @@ func Start(ctx context.Context, opts Options) (app *App, err error) {
 		return nil, errors.Join(fmt.Errorf("key for requestState: %w", err), store.Close())
 	}
 	a.gateway, err = gateway.New(a.catalog, a.servers, gateway.Options{
-		Implementation: info, Instructions: a.instructions, Key: key,
+		Implementation: info, Instructions: a.instructions, Key: key, StartWait: set.StartupWait, Login: a.offerLogin,
 	})
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
@@ -278,5 +280,6 @@ func (a *App) Close() error {
 	a.gateway.Close()
 	a.cancel()
 	a.servers.Close()
+	a.logins.end()
 	return errors.Join(append(errs, a.store.Close())...)
 }

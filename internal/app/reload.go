@@ -206,6 +206,7 @@ func (a *App) take(ctx context.Context, next *config.Config, changes config.Chan
 		return err
 	}
 	var fresh, stay []*upstream.Server
+	var expected []string
 	for _, s := range next.Servers {
 		srv := a.servers.Get(s.Name)
 		switch {
@@ -214,10 +215,13 @@ func (a *App) take(ctx context.Context, next *config.Config, changes config.Chan
 		case srv == nil, slices.Contains(changes.Restarted, s.Name):
 			srv = a.upstream(s, next.Roster)
 			fresh = append(fresh, srv)
+			if !srv.PerClient() {
+				expected = append(expected, s.Name)
+			}
 		}
 		stay = append(stay, srv)
 	}
-	heard := a.catalog.Expect(slices.Concat(changes.Added, changes.Restarted))
+	heard := a.catalog.Expect(expected)
 	leaving := slices.DeleteFunc(a.servers.All(), func(srv *upstream.Server) bool {
 		return !slices.Contains(changes.Removed, srv.Name())
 	})
@@ -229,6 +233,7 @@ func (a *App) take(ctx context.Context, next *config.Config, changes config.Chan
 	a.catalog.Reconfigure(blocks(next))
 	err := a.use(stay)
 	a.journal.Keep(configured(next))
+	a.logins.keep(names(stay))
 	return err
 }
 
@@ -238,6 +243,14 @@ func configured(c *config.Config) []string {
 		names = append(names, s.Name)
 	}
 	return names
+}
+
+func names(servers []*upstream.Server) []string {
+	out := make([]string, len(servers))
+	for i, srv := range servers {
+		out[i] = srv.Name()
+	}
+	return out
 }
 
 // opened waits until the first lists are there.

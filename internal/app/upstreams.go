@@ -33,6 +33,7 @@ func blocks(c *config.Config) []catalog.ServerOptions {
 		if !s.Disabled {
 			out = append(out, catalog.ServerOptions{
 				Name: s.Name, Key: s.Key(), Prefix: s.Prefix, HTTP: s.Transport != config.Stdio,
+				PerClient: s.Scope == config.PerClient,
 			})
 		}
 	}
@@ -55,7 +56,7 @@ func (a *App) upstream(s config.Server, set config.Settings) *upstream.Server {
 	log := slog.New(secrets.Handler(a.log.Handler())).With("server", s.Name)
 	key := s.Key()
 	odd := oddities{logger: log}
-	return upstream.New(upstream.Options{
+	opts := upstream.Options{
 		Name: s.Name, Dial: a.dial(s, secrets, log), HTTP: s.Transport != config.Stdio, Info: implementation(a.opts.Version),
 		Capabilities:   jsontext.Value(capabilities),
 		ConnectTimeout: s.ConnectTimeout, RequestTimeout: s.Timeout,
@@ -71,10 +72,39 @@ func (a *App) upstream(s config.Server, set config.Settings) *upstream.Server {
 			},
 			State: func(st upstream.Status) {
 				a.journal.Add(s.Name, admin.FromEvent, event(st))
-				a.stateChanged(log, st)
+				a.stateChanged(log, st, func() { a.catalog.Heard(st.Name) })
 			},
 		},
-	})
+	}
+	if s.Scope == config.PerClient {
+		shared := opts
+		opts.PerClient = func(c upstream.Client) upstream.Options { return a.apart(shared, key, log, c) }
+	}
+	return upstream.New(opts)
+}
+
+// apart returns the options of a server that runs for one client.
+func (a *App) apart(opts upstream.Options, key string, log *slog.Logger, c upstream.Client) upstream.Options {
+	log = log.With("client", c.Name)
+	odd := oddities{logger: log}
+	opts.Capabilities, opts.Logger = c.Capabilities, log
+	opts.Ask = func(ctx context.Context, srv *upstream.Server, q *jsonrpc.Request) (jsontext.Value, error) {
+		return a.gateway.AskFor(ctx, c, srv, q)
+	}
+	opts.Hooks = upstream.Hooks{
+		Begin:        func(srv *upstream.Server) { a.gateway.Begun(c, srv) },
+		Notification: func(m *jsonrpc.Message) { a.gateway.NotificationFor(a.base, c, opts.Name, m) },
+		Lists: func(l upstream.Lists) {
+			odd.log(l)
+			a.savePeer(opts.Name, key, l.Server)
+			a.gateway.Listed(c, opts.Name, lists(l))
+		},
+		State: func(st upstream.Status) {
+			a.journal.Add(opts.Name, admin.FromEvent, "for "+c.Name+": "+event(st))
+			a.stateChanged(log, st, func() { a.gateway.Heard(c, st.Name) })
+		},
+	}
+	return opts
 }
 
 // oddities logs what is odd about the lists of one server, each as long as it
@@ -123,11 +153,20 @@ func (a *App) remembered(name, key string) client.ServerInfo {
 
 // listed takes over a server's lists.
 func (a *App) listed(name, key string, l upstream.Lists) {
+	a.savePeer(name, key, l.Server)
+	a.catalog.Replace(name, lists(l))
+}
+
+func (a *App) savePeer(name, key string, info client.ServerInfo) {
 	a.store.SavePeer(state.Peer{
-		Name: name, Key: key, Version: string(l.Server.Version), Info: string(l.Server.Info),
-		Capabilities: string(l.Server.Capabilities.Raw), Instructions: l.Server.Instructions,
+		Name: name, Key: key, Version: string(info.Version), Info: string(info.Info),
+		Capabilities: string(info.Capabilities.Raw), Instructions: info.Instructions,
 	})
-	var lists catalog.Lists
+}
+
+// lists are what the catalog takes.
+func lists(l upstream.Lists) catalog.Lists {
+	var out catalog.Lists
 	for k, listed := range l.Kinds {
 		if listed.List == nil {
 			continue
@@ -136,9 +175,9 @@ func (a *App) listed(name, key string, l upstream.Lists) {
 		if listed.List.HasTTL {
 			list.TTL = listed.List.Hints.TTL
 		}
-		lists[k] = list
+		out[k] = list
 	}
-	a.catalog.Replace(name, lists)
+	return out
 }
 
 // event says how a server is, for the journal.
@@ -167,12 +206,15 @@ func text(err error) string {
 func (a *App) stateChanged(log interface {
 	Info(string, ...any)
 	Warn(string, ...any)
-}, st upstream.Status,
+}, st upstream.Status, down func(),
 ) {
 	switch st.State {
 	case upstream.Down:
 		log.Warn("server is down", "err", st.LastErr, "next try", time.Until(st.NextTry).Round(time.Millisecond))
-		a.catalog.Heard(st.Name)
+		down()
+	case upstream.NeedsLogin:
+		log.Warn("server needs a login", "err", st.LastErr)
+		down()
 	case upstream.Ready:
 		log.Info("server is ready", "protocol", string(st.Version))
 	case upstream.Degraded:
@@ -205,13 +247,14 @@ func (a *App) dial(s config.Server, secrets *config.Secrets, log *slog.Logger) c
 			header.Set(h.Name, h.Value)
 		}
 		header.Set(loopHeader, a.id)
+		authorizer := a.authorizer(s, log)
 		return func(ctx context.Context, in client.Incoming) (client.Wire, error) {
 			roots, err := rootCAs(s.CAFile)
 			if err != nil {
 				return nil, err
 			}
 			opts := mcphttp.DialOptions{
-				Header: header, RootCAs: roots, Notification: in.Notification, Handler: in.Handler, Route: in.Route, Gap: in.Gap,
+				Header: header, Authorizer: authorizer, RootCAs: roots, Notification: in.Notification, Handler: in.Handler, Route: in.Route, Gap: in.Gap,
 				Hide: secrets.Hide, Logger: log,
 			}
 			if s.Transport == config.SSE {

@@ -96,12 +96,9 @@ func grant(ctx context.Context, c *http.Client, endpoint string, client registra
 		conf.ClientSecret = ""
 	case methodJWT:
 		conf.ClientSecret = ""
-		assertion, err := key.assertion(client.ID)
-		if err != nil {
+		if err := key.sign(params, client.ID); err != nil {
 			return nil, err
 		}
-		params.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
-		params.Set("client_assertion", assertion)
 	}
 	token, err := conf.Token(context.WithValue(ctx, oauth2.HTTPClient, c))
 	if err != nil {
@@ -181,10 +178,10 @@ func readKey(data, algorithm, issuer string, supported []string) (*signingKey, e
 	return &signingKey{signer, method, issuer}, nil
 }
 
-// assertion is good for a minute and once.
-func (k *signingKey) assertion(client string) (string, error) {
+// sign adds an assertion to a form that is good for a minute and once.
+func (k *signingKey) sign(form url.Values, client string) error {
 	if k == nil {
-		return "", errors.New("private key: there is none")
+		return errors.New("private key: there is none")
 	}
 	now := time.Now()
 	signed, err := jwt.NewWithClaims(k.method, jwt.RegisteredClaims{
@@ -192,7 +189,9 @@ func (k *signingKey) assertion(client string) (string, error) {
 		IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(time.Minute)),
 	}).SignedString(k.key)
 	if err != nil {
-		return "", fmt.Errorf("signing with the private key: %w", err)
+		return fmt.Errorf("signing with the private key: %w", err)
 	}
-	return signed, nil
+	form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+	form.Set("client_assertion", signed)
+	return nil
 }

@@ -145,9 +145,3 @@ func change(t *testing.T, v auth.Vault, at string, edit func(r map[string]any)) 
 		t.Fatal(err)
 	}
 }
-
-// age makes a token an hour old, and leaves it good.
-func age(t *testing.T, v auth.Vault, at string) {
-	t.Helper()
-	change(t, v, at, func(r map[string]any) { r["issued"] = time.Now().Add(-time.Hour) })
-}

@@ -246,10 +246,53 @@ func (o *OAuth) adopt(ctx context.Context, s site, client registration, scopes [
 	err := o.update(ctx, func(r *record) error {
 		r.settle(s, client, scopes)
 		r.take(token)
+		r.Login = rand.Text()
 		return nil
 	})
 	if err == nil {
 		o.log.Info("logged in", "issuer", s.meta.Issuer)
+		o.changed()
 	}
 	return err
+}
+
+// Offer returns the URL of a login that somebody may be sent to. It ends by itself
+// when it was used, or after some minutes; until then the URL is the same for
+// all who ask.
+func (o *OAuth) Offer(ctx context.Context) (string, error) {
+	select { // one at a time
+	case o.offering <- struct{}{}:
+		defer func() { <-o.offering }()
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	o.mu.Lock()
+	pending := o.pending
+	o.mu.Unlock()
+	if pending != nil {
+		return pending.URL, nil
+	}
+	l, err := o.Begin(ctx, nil)
+	if err != nil {
+		return "", err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		o.tasks.Go(l.Close) // at once
+		return "", errClosed
+	}
+	o.pending = l
+	o.tasks.Go(func() { // ends with the login, within loginTime, or with Close
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), loginTime)
+		defer cancel()
+		if err := l.Wait(late); err != nil && !errors.Is(err, errGivenUp) {
+			o.log.Warn("nobody has logged in", "err", err)
+		}
+		o.mu.Lock()
+		o.pending = nil
+		o.mu.Unlock()
+		l.Close()
+	})
+	return l.URL, nil
 }

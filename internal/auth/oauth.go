@@ -69,9 +69,18 @@ type OAuth struct {
 	record  *record   // as last seen; nil: not yet
 	renewal *attempt  // under way
 	quiet   time.Time // until then no renewal ahead of need is begun
-	entry   *attempt  // a login that requests wait for
-	pending *Login    // a login that somebody was sent to
+	// replacement is the token that came last in the place of a refused one.
+	replacement string
+	replacedAt  time.Time
+	entry       *attempt // a login that requests wait for
+	pending     *Login   // a login that somebody was sent to
+
+	offering chan struct{} // one slot: Offer runs
+	news     chan struct{} // one slot: look at the record
+	closing  chan struct{} // closed when what is under way must end
 }
+
+var errClosed = errors.New("the gateway is stopping")
 
 // attempt is what several requests wait for.
 type attempt struct {
@@ -120,20 +129,87 @@ func NewOAuth(opts OAuthOptions) *OAuth {
 	return &OAuth{
 		opts: opts, name: RecordName(opts.Name, opts.Server, opts.ClientID),
 		guard: guard, http: guard.Client(), log: opts.Logger,
+		offering: make(chan struct{}, 1), news: make(chan struct{}, 1), closing: make(chan struct{}),
 	}
 }
 
-// Close waits for what is under way.
+// closeTime is how long a refresh that is under way may take to end by itself.
+const closeTime = 2 * time.Second
+
+// Close waits for what is under way, but not for long.
 func (o *OAuth) Close() {
 	o.mu.Lock()
+	closed := o.closed
 	o.closed = true
+	o.mu.Unlock()
+	if closed {
+		o.tasks.Wait()
+		return
+	}
+	o.dropOffer()
+	late := time.AfterFunc(closeTime, func() { close(o.closing) })
+	o.tasks.Wait()
+	late.Stop()
+	o.guard.CloseIdle()
+}
+
+// detached returns a context with the values of ctx that does not end with it,
+// but after a time, or when Close has waited long enough.
+func (o *OAuth) detached(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
+	go func() { // ends with ctx
+		select {
+		case <-o.closing:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// dropOffer ends the login that somebody was sent to, if another one was used.
+func (o *OAuth) dropOffer() {
+	o.mu.Lock()
 	pending := o.pending
 	o.mu.Unlock()
 	if pending != nil {
-		pending.Close()
+		pending.end(errGivenUp)
 	}
-	o.tasks.Wait()
-	o.guard.CloseIdle()
+}
+
+// changed has Watch look at once.
+func (o *OAuth) changed() {
+	select {
+	case o.news <- struct{}{}:
+	default:
+	}
+}
+
+// watchPause is how long a login or logout in another process may go unnoticed.
+const watchPause = time.Second
+
+// Watch calls changed whenever somebody has logged in or out, in this process or in
+// another, until ctx ends. Connections that were made before should be made anew:
+// they may be somebody else's.
+func (o *OAuth) Watch(ctx context.Context, changed func()) {
+	last, known := "", false
+	tick := time.NewTicker(watchPause)
+	defer tick.Stop()
+	for {
+		if r, err := o.reload(ctx); err == nil {
+			if known && r.Login != last {
+				o.dropOffer()
+				changed()
+			}
+			last, known = r.Login, true
+		}
+		select {
+		case <-tick.C:
+		case <-o.news:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // Authorization returns the value of the Authorization field for a request now;
@@ -228,7 +304,7 @@ func (o *OAuth) ahead(ctx context.Context, r *record, now time.Time) {
 func (o *OAuth) renew(ctx context.Context, used string) error {
 	a := o.begin(ctx, used)
 	if a == nil {
-		return errors.New("closed")
+		return errClosed
 	}
 	return a.wait(ctx)
 }
@@ -246,7 +322,7 @@ func (o *OAuth) begin(ctx context.Context, used string) *attempt {
 	a := &attempt{done: make(chan struct{})}
 	o.renewal = a
 	o.tasks.Go(func() { // ends within renewTime
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTime)
+		ctx, cancel := o.detached(ctx, renewTime)
 		defer cancel()
 		a.err = o.replace(ctx, used)
 		o.mu.Lock()

@@ -226,7 +226,6 @@ func TestC142_ParallelRefresh(t *testing.T) {
 			t.Fatalf("status %d, %v", status, err)
 		}
 	}
-	age(t, vault, at)
 	is.Expire()
 	var calls sync.WaitGroup
 	for i := range 20 {
@@ -245,6 +244,32 @@ func TestC142_ParallelRefresh(t *testing.T) {
 	}
 }
 
+// A server that refuses every token does not make us refresh again and again.
+func TestRefusedForever(t *testing.T) {
+	is := mcptest.NewIssuer(t)
+	refusing := false
+	at := is.Protect(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if refusing {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}), nil)
+	o := newOAuth(t, is, auth.OAuthOptions{Server: at})
+	ctx := testContext(t)
+	login(ctx, t, o)
+	if status, err := try(ctx, o, at); status != http.StatusOK || err != nil {
+		t.Fatalf("status %d, %v", status, err)
+	}
+	refusing = true
+	for range 5 {
+		if _, err := try(ctx, o, at); !strings.Contains(fmt.Sprint(err), "needs a login") {
+			t.Fatalf("error %v", err)
+		}
+	}
+	if n := is.Count("refresh_token"); n != 1 {
+		t.Errorf("%d refreshes, want 1", n)
+	}
+}
+
 // A login that was revoked is not asked for again and again.
 func TestRevoked(t *testing.T) {
 	is := mcptest.NewIssuer(t)
@@ -255,7 +280,6 @@ func TestRevoked(t *testing.T) {
 	if status, err := try(ctx, first, at); status != http.StatusOK || err != nil {
 		t.Fatalf("status %d, %v", status, err)
 	}
-	age(t, vault, at)
 	is.Revoke()
 	o := newOAuth(t, is, auth.OAuthOptions{Server: at, Vault: vault})
 	for range 5 {
@@ -296,7 +320,6 @@ func TestRefreshFails(t *testing.T) {
 	if status, err := try(ctx, first, at); status != http.StatusOK || err != nil {
 		t.Fatalf("status %d, %v", status, err)
 	}
-	age(t, vault, at)
 	is.Expire()
 	o := newOAuth(t, is, auth.OAuthOptions{Server: at, Vault: vault})
 	_, err := try(ctx, o, at)

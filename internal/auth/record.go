@@ -77,8 +77,10 @@ type record struct {
 	Generation uint64 `json:"generation"`
 	Born       string `json:"born"`
 	Server     string `json:"server"` // its URL: a token is shown to no other
-	Issuer     string `json:"issuer,omitempty"`
-	Resource   string `json:"resource,omitempty"`
+	// Login is another text after each login and logout, not after a refresh.
+	Login    string `json:"login,omitempty"`
+	Issuer   string `json:"issuer,omitempty"`
+	Resource string `json:"resource,omitempty"`
 	// TokenEndpoint and RevocationEndpoint are those of Issuer's metadata.
 	TokenEndpoint      string `json:"tokenEndpoint,omitempty"`
 	RevocationEndpoint string `json:"revocationEndpoint,omitempty"`

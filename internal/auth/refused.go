@@ -11,9 +11,26 @@ import (
 	"time"
 )
 
-// fresh is how long a token that is refused is not replaced by a refresh once
-// more: a server that refuses what was issued just now wants something else.
+// fresh is how long a token that came in the place of a refused one is not
+// replaced in its turn: a server that refuses it wants something else.
 const fresh = 10 * time.Second
+
+// replaceRefused renews a token that was refused, if that can help.
+func (o *OAuth) replaceRefused(ctx context.Context, r *record, used string) error {
+	o.mu.Lock()
+	vain := used == o.replacement && time.Since(o.replacedAt) < fresh
+	o.mu.Unlock()
+	if used == "" || vain || !o.renewable(r) {
+		return &LoginError{Server: o.opts.Name}
+	}
+	if err := o.renew(ctx, used); err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.replacement, o.replacedAt = o.record.Access, time.Now()
+	return nil
+}
 
 // Refused hears that a server refused a request that had a value from
 // Authorization. It returns true when there is another token for it now: another
@@ -36,11 +53,9 @@ func (o *OAuth) Refused(ctx context.Context, status int, authorization string, c
 	if r.valid(time.Now()) && r.Access != used {
 		return true, nil
 	}
-	if used != "" && o.renewable(r) && time.Since(r.Issued) > fresh {
-		err := o.renew(ctx, used)
-		if _, login := errors.AsType[*LoginError](err); !login {
-			return err == nil, err
-		}
+	err = o.replaceRefused(ctx, r, used)
+	if _, login := errors.AsType[*LoginError](err); !login {
+		return err == nil, err
 	}
 	return o.enter(ctx, used, ch, challenges)
 }
@@ -106,7 +121,7 @@ func (o *OAuth) once(ctx context.Context, used string, do func(context.Context) 
 		a = &attempt{done: make(chan struct{})}
 		o.entry = a
 		o.tasks.Go(func() { // ends within loginTime
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loginTime)
+			ctx, cancel := o.detached(ctx, loginTime)
 			defer cancel()
 			a.err = do(ctx)
 			o.mu.Lock()
@@ -117,7 +132,7 @@ func (o *OAuth) once(ctx context.Context, used string, do func(context.Context) 
 	}
 	o.mu.Unlock()
 	if a == nil {
-		return false, errors.New("closed")
+		return false, errClosed
 	}
 	err := a.wait(ctx)
 	return err == nil, err

@@ -16,6 +16,13 @@ import (
 type block struct {
 	name  string // never changed
 	notes [len(mcp.Kinds)]atomic.Pointer[[]Note]
+	// private: it is shown to some clients alone. It has no say in who owns a
+	// URI.
+	private bool
+	// kept: it has what a server of many clients listed last for any client of
+	// the principal.
+	kept      bool
+	principal string
 
 	// The fields below belong to the catalog's writer.
 	ServerOptions
@@ -76,7 +83,7 @@ func (c *Catalog) applyLocked(b *block, lists Lists) {
 			c.applyListLocked(b, k, lists[k])
 		}
 	}
-	if first && b.heard() { // what it does not list need not be waited for either
+	if first && b.heard() && !b.private { // what it does not list need not be waited for either
 		for _, k := range mcp.Kinds {
 			c.pending.views[k] = true
 		}
@@ -135,7 +142,7 @@ func (c *Catalog) readLocked(b *block, k mcp.Kind, items []jsontext.Value) []*En
 		case err != nil:
 			l.refused.add(e.Own, err.Error())
 			continue
-		case named(k), c.names.claim(k, e.key(), owner{b.Name, e.key()}):
+		case named(k), b.private, c.names.claim(k, e.key(), owner{b.Name, e.key()}):
 			entries = append(entries, e)
 		default:
 			l.hidden = append(l.hidden, e)

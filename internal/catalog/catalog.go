@@ -90,6 +90,9 @@ type ServerOptions struct {
 	// HTTP: the server is called over HTTP, where tools with invalid
 	// x-mcp-header annotations must be left out.
 	HTTP bool
+	// PerClient: it runs for each client apart. Its lists are given to a Client;
+	// who is none sees nothing of it.
+	PerClient bool
 }
 
 // prefix is what goes before its items' names.
@@ -127,6 +130,9 @@ type Catalog struct {
 	pending    changes
 	complaints []complaint
 	watchers   map[*func()]struct{}
+	clients    map[*Client]struct{}
+	known      map[known]*block // what servers that run per client listed last
+	recalled   map[known]bool   // what was looked for in the store
 }
 
 // New returns a catalog of the servers, given in the order of the configuration,
@@ -145,6 +151,7 @@ func New(servers []ServerOptions, opts Options) *Catalog {
 		opened:  make(chan struct{}),
 		waiting: make(map[string]bool), early: make(map[string]Lists),
 		watchers: make(map[*func()]struct{}),
+		clients:  make(map[*Client]struct{}), known: make(map[known]*block), recalled: make(map[known]bool),
 	}
 	for _, k := range mcp.Kinds {
 		c.exposed[k] = registry.New(registry.Options[*Entry]{
@@ -175,7 +182,9 @@ func (c *Catalog) makeBlocks(servers []ServerOptions) {
 	c.epoch = c.index.Epoch
 	places := placesOf(c.index)
 	for _, s := range servers {
-		c.waiting[s.Name] = true
+		if !s.PerClient {
+			c.waiting[s.Name] = true
+		}
 		c.blocks = append(c.blocks, newBlock(s, places[s.Name], c.ordinals))
 	}
 }
@@ -238,8 +247,9 @@ func (c *Catalog) Replace(server string, lists Lists) (changed bool) {
 	return c.change(func() {
 		b, wait := c.blockLocked(server), c.coming.has(server)
 		switch {
-		case wait || b != nil && !c.isOpen:
+		case wait || b != nil && !b.PerClient && !c.isOpen:
 			c.early[server] = lists.over(c.early[server])
+		case b != nil && b.PerClient: // see Client.Replace
 		case b != nil:
 			c.applyLocked(b, lists)
 		}
@@ -267,20 +277,19 @@ func (c *Catalog) Find(kind mcp.Kind, name string) (*Entry, bool) { return c.exp
 // Each calls f for the entries of a kind, in order, until it returns false. All
 // are of one view. It takes no lock.
 func (c *Catalog) Each(kind mcp.Kind, f func(*Entry) bool) {
-	for _, p := range c.views[kind].Load().parts {
-		for _, e := range p.items.All() {
-			if !f(e.Value) {
-				return
-			}
-		}
-	}
+	c.views[kind].Load().each(f)
 }
 
 // Matching yields the templates of which a URI is an expansion (RFC 6570), in
 // order.
-func (c *Catalog) Matching(uri string) iter.Seq[*Entry] {
+func (c *Catalog) Matching(uri string) iter.Seq[*Entry] { return matching(c, uri) }
+
+func matching(all interface {
+	Each(mcp.Kind, func(*Entry) bool)
+}, uri string,
+) iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
-		c.Each(mcp.Templates, func(e *Entry) bool {
+		all.Each(mcp.Templates, func(e *Entry) bool {
 			return e.template == nil || e.template.Match(uri) == nil || yield(e)
 		})
 	}

@@ -93,8 +93,13 @@ func closeStore(t testing.TB, s *state.Store) {
 	}
 }
 
+// lister is a Catalog or a Client.
+type lister interface {
+	List(kind mcp.Kind, version mcp.Version, cursor *string) (jsontext.Value, error)
+}
+
 // page returns one page, and the cursor of the next; nil if there is none.
-func page(t testing.TB, c *catalog.Catalog, k mcp.Kind, v mcp.Version, cursor *string) (items []jsontext.Value, next *string, raw jsontext.Value) {
+func page(t testing.TB, c lister, k mcp.Kind, v mcp.Version, cursor *string) (items []jsontext.Value, next *string, raw jsontext.Value) {
 	t.Helper()
 	raw, err := c.List(k, v, cursor)
 	if err != nil {
@@ -135,7 +140,7 @@ func keyOf(t testing.TB, k mcp.Kind, item jsontext.Value) string {
 }
 
 // walk returns the keys of all items, and the bytes of all pages.
-func walk(t testing.TB, c *catalog.Catalog, k mcp.Kind, v mcp.Version) (keys []string, raw []byte) {
+func walk(t testing.TB, c lister, k mcp.Kind, v mcp.Version) (keys []string, raw []byte) {
 	t.Helper()
 	var cursor *string
 	for range 100_000 {
@@ -153,13 +158,13 @@ func walk(t testing.TB, c *catalog.Catalog, k mcp.Kind, v mcp.Version) (keys []s
 }
 
 // names returns the exposed names of all items, as walked in small steps.
-func names(t testing.TB, c *catalog.Catalog, k mcp.Kind) []string {
+func names(t testing.TB, c lister, k mcp.Kind) []string {
 	t.Helper()
 	keys, _ := walk(t, c, k, mcp.Latest)
 	return keys
 }
 
-func wantNames(t testing.TB, c *catalog.Catalog, k mcp.Kind, want ...string) {
+func wantNames(t testing.TB, c lister, k mcp.Kind, want ...string) {
 	t.Helper()
 	if got := names(t, c, k); strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("%s:\n got %q\nwant %q", k, got, want)

@@ -28,7 +28,11 @@ type walk struct {
 // a *jsonrpc.Error with code -32602, for a cursor that was not given out for
 // this kind and order of servers.
 func (c *Catalog) List(kind mcp.Kind, version mcp.Version, cursor *string) (jsontext.Value, error) {
-	v, f := c.views[kind].Load(), formOf(version)
+	return c.listOf(c.views[kind].Load(), version, cursor)
+}
+
+func (c *Catalog) listOf(v *view, version mcp.Version, cursor *string) (jsontext.Value, error) {
+	f := formOf(version)
 	if cursor == nil {
 		if first := v.walks[f].first.Load(); first != nil {
 			return *first, nil
@@ -41,7 +45,7 @@ func (c *Catalog) List(kind mcp.Kind, version mcp.Version, cursor *string) (json
 	switch {
 	case err != nil:
 		return nil, errCursor(err.Error())
-	case at.Kind != kind || at.View != "":
+	case at.Kind != v.kind || at.View != "":
 		return nil, errCursor("belongs to another list")
 	case at.Epoch != v.epoch:
 		return nil, errCursor("the servers have been reordered since it was given out")

@@ -9,16 +9,21 @@ import (
 
 // changes are what is still to be published and saved of a change.
 type changes struct {
-	opens  bool // the first lists are complete
-	views  [len(mcp.Kinds)]bool
-	come   [len(mcp.Kinds)][]*Entry // entries that are new, or take another's place
-	gone   [len(mcp.Kinds)][]*Entry // those that went
-	freed  [len(mcp.Kinds)]bool     // a URI has lost its owner
-	blocks []*block                 // to be saved
+	opens   bool      // the first lists are complete
+	apart   bool      // what some clients see apart is another now
+	clients []*Client // those whose first lists are complete
+	views   [len(mcp.Kinds)]bool
+	come    [len(mcp.Kinds)][]*Entry // entries that are new, or take another's place
+	gone    [len(mcp.Kinds)][]*Entry // those that went
+	freed   [len(mcp.Kinds)]bool     // a URI has lost its owner
+	blocks  []*block                 // to be saved
 }
 
-// save has a block saved.
+// save has a block saved, unless it is another's copy.
 func (p *changes) save(b *block) {
+	if b.private && !b.kept {
+		return
+	}
 	if !slices.Contains(p.blocks, b) { // there is more than one only at the start
 		p.blocks = append(p.blocks, b)
 	}
@@ -30,7 +35,7 @@ func (c *Catalog) followLocked(b *block, k mcp.Kind, before *registry.Snapshot[*
 	l := &b.lists[k]
 	now := l.items.Snapshot()
 	for _, e := range now.All() {
-		if old, ok := before.Lookup(e.Name); !ok || old.Value != e.Value {
+		if old, ok := before.Lookup(e.Name); !b.private && (!ok || old.Value != e.Value) {
 			c.pending.come[k] = append(c.pending.come[k], e.Value)
 		}
 	}
@@ -43,12 +48,14 @@ func (c *Catalog) followLocked(b *block, k mcp.Kind, before *registry.Snapshot[*
 		if still && e.Value == old.Value {
 			continue
 		}
-		c.pending.gone[k] = append(c.pending.gone[k], old.Value)
+		if !b.private {
+			c.pending.gone[k] = append(c.pending.gone[k], old.Value)
+		}
 		switch {
 		case still:
 		case named(k):
 			l.gone = append(l.gone, old.Value.key())
-		default:
+		case !b.private:
 			c.names.release(k, owner{b.Name, old.Value.key()})
 			c.pending.freed[k] = true
 		}
@@ -66,6 +73,9 @@ const maxGone = 10_000
 // forgetLocked gives up the names of the items that are gone for longest.
 func (c *Catalog) forgetLocked(b *block, k mcp.Kind) {
 	l := &b.lists[k]
+	if b.private && !b.kept { // the names are those of what is kept
+		l.gone = nil
+	}
 	for len(l.gone) > maxGone {
 		c.names.release(k, owner{b.Name, l.gone[0]})
 		l.gone = l.gone[1:]
@@ -77,7 +87,9 @@ func (c *Catalog) showLocked(b *block, k mcp.Kind, edit func(*part)) {
 	p := *b.lists[k].part
 	edit(&p)
 	b.lists[k].part = &p
-	c.pending.views[k] = true
+	if !b.private {
+		c.pending.views[k] = true
+	}
 }
 
 // publishLocked shows readers all that has changed, kind by kind in one step,
@@ -90,6 +102,7 @@ func (c *Catalog) publishLocked() (changed bool) {
 	}
 	p := c.pending
 	c.pending = changes{}
+	changed = p.apart
 	for _, k := range mcp.Kinds {
 		if !p.views[k] {
 			continue
@@ -116,6 +129,12 @@ func (c *Catalog) publishLocked() (changed bool) {
 			c.first[k] = c.views[k].Load().sums
 		}
 		close(c.opened)
+	}
+	for _, cl := range p.clients {
+		for _, k := range mcp.Kinds {
+			cl.first[k] = cl.seeLocked(k).sums
+		}
+		close(cl.opened)
 	}
 	return changed
 }

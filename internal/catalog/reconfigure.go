@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -88,7 +89,7 @@ func (c *Catalog) reconfigureLocked(servers []ServerOptions, remembered map[stri
 	c.blocks = nil
 	var fresh, remade []*block
 	for _, s := range servers {
-		i := slices.IndexFunc(before, func(b *block) bool { return b.Name == s.Name })
+		i := slices.IndexFunc(before, func(b *block) bool { return b.Name == s.Name && b.PerClient == s.PerClient })
 		if i < 0 {
 			b := newBlock(s, places[s.Name], c.ordinals)
 			fresh, c.blocks = append(fresh, b), append(c.blocks, b)
@@ -108,6 +109,7 @@ func (c *Catalog) reconfigureLocked(servers []ServerOptions, remembered map[stri
 	for _, b := range remade {
 		c.remakeLocked(b)
 	}
+	c.reconfigurePrivateLocked()
 	c.restoreLocked(fresh, remembered)
 	for _, b := range c.blocks {
 		if lists, ok := c.early[b.Name]; ok {
@@ -118,6 +120,39 @@ func (c *Catalog) reconfigureLocked(servers []ServerOptions, remembered map[stri
 	c.coming = nil
 	for _, k := range mcp.Kinds {
 		c.pending.views[k] = true
+	}
+}
+
+// reconfigurePrivateLocked does the same for what servers that run per client have
+// listed.
+func (c *Catalog) reconfigurePrivateLocked() {
+	var remade []*block
+	keep := func(b *block) bool {
+		shared := c.blockLocked(b.Name)
+		if shared == nil || !shared.PerClient {
+			c.dropLocked(b)
+			return false
+		}
+		if c.adoptLocked(b, shared.ServerOptions, shared.lists[0].part.place) {
+			remade = append(remade, b)
+		}
+		return true
+	}
+	maps.DeleteFunc(c.known, func(of known, b *block) bool {
+		kept := keep(b)
+		if !kept {
+			delete(c.recalled, of)
+		}
+		return !kept
+	})
+	for cl := range c.clients {
+		maps.DeleteFunc(cl.blocks, func(_ string, b *block) bool { return !keep(b) })
+		cl.changes.Add(1)
+		clear(cl.waiting)
+		cl.openIfHeardLocked()
+	}
+	for _, b := range remade {
+		c.remakeLocked(b)
 	}
 }
 
@@ -188,7 +223,12 @@ func (c *Catalog) remadeLocked(b *block, k mcp.Kind, old *Entry) (*Entry, error)
 func (c *Catalog) dropLocked(b *block) {
 	for _, k := range mcp.Kinds {
 		for _, e := range b.lists[k].items.Snapshot().All() {
-			c.pending.gone[k] = append(c.pending.gone[k], e.Value)
+			if !b.private {
+				c.pending.gone[k] = append(c.pending.gone[k], e.Value)
+			}
+		}
+		if b.private && !named(k) {
+			continue
 		}
 		c.releaseLocked(b, k)
 		c.pending.freed[k] = c.pending.freed[k] || !named(k)

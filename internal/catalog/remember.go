@@ -25,6 +25,9 @@ func (c *Catalog) remembered(servers []ServerOptions) map[string]state.Server {
 		return out
 	}
 	for _, s := range servers {
+		if s.PerClient {
+			continue // see recall
+		}
 		if v, ok := c.opts.Store.Server(s.Name); ok {
 			out[s.Name] = v
 		}
@@ -129,7 +132,7 @@ func (c *Catalog) restoreListsLocked(b *block, v state.Server) {
 				continue
 			}
 			e, err := c.entryLocked(b, d)
-			if err != nil || !named(k) && !c.names.claim(k, e.key(), owner{b.Name, e.key()}) {
+			if err != nil || !named(k) && !b.private && !c.names.claim(k, e.key(), owner{b.Name, e.key()}) {
 				continue
 			}
 			entries = append(entries, registry.Entry[*Entry]{Ordinal: item.Ordinal, Name: e.Own, Value: e})
@@ -163,7 +166,7 @@ func (c *Catalog) saveLocked(b *block) {
 	}
 	c.reserveLocked()
 	v := state.Server{
-		Name: b.Name, Key: b.from, Prefix: b.prefix,
+		Name: b.Name, Principal: b.principal, Key: b.from, Prefix: b.prefix,
 		Lists: make(map[string][]state.Item), Names: make(map[string][]state.Name),
 	}
 	for _, k := range mcp.Kinds {

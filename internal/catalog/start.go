@@ -48,6 +48,15 @@ func (c *Catalog) openIfHeardLocked() {
 			c.applyLocked(b, lists)
 		}
 	}
+	for cl := range c.clients {
+		for name, lists := range cl.early {
+			if b := c.blockLocked(name); b != nil {
+				cl.applyLocked(b, lists)
+			}
+		}
+		cl.early = nil
+		cl.openIfHeardLocked()
+	}
 	clear(c.early)
 	c.pending.opens = true
 }

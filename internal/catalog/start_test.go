@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-roster/roster/mcp"
 )
 
-func isReady(c *catalog.Catalog) bool {
+func isReady(c interface{ Ready() <-chan struct{} }) bool {
 	select {
 	case <-c.Ready():
 		return true

@@ -45,6 +45,8 @@ type view struct {
 	high  uint64 // ordinal of the newest item
 	sums  [forms]uint64
 	walks [forms]walk
+	// perClient: some parts are empty in which clients see their own.
+	perClient bool
 }
 
 // part is one block's share of a view. It is never changed.
@@ -52,6 +54,7 @@ type part struct {
 	block  *block
 	place  uint64
 	prefix string
+	heard  bool // there was a list of any kind
 	items  *registry.Snapshot[*Entry]
 	sums   [forms]uint64 // fingerprints; 0 if there are no items
 	ttl    time.Duration // 0: not to be kept
@@ -60,16 +63,26 @@ type part struct {
 // viewLocked makes the view of the blocks as they are. It takes time in
 // proportion to the servers, not to their items.
 func (c *Catalog) viewLocked(k mcp.Kind) *view {
-	v := &view{kind: k, epoch: c.epoch, parts: make([]*part, len(c.blocks))}
-	contributing := false
+	parts := make([]*part, len(c.blocks))
 	for i, b := range c.blocks {
-		p := b.lists[k].part
-		v.parts[i] = p
+		p := *b.lists[k].part
+		p.heard = b.heard()
+		parts[i] = &p
+	}
+	return newView(k, c.epoch, parts)
+}
+
+// newView makes the view of parts in order.
+func newView(k mcp.Kind, epoch uint64, parts []*part) *view {
+	v := &view{kind: k, epoch: epoch, parts: parts}
+	contributing := false
+	for _, p := range parts {
+		v.perClient = v.perClient || p.block.PerClient
 		n := p.items.Len()
 		if n > 0 {
 			v.high = max(v.high, p.items.At(n-1).Ordinal)
 		}
-		if n == 0 && b.heard() {
+		if n == 0 && p.heard {
 			continue // it has nothing to list, and says when that changes
 		}
 		if !contributing || p.ttl < v.ttl {
@@ -90,6 +103,27 @@ func (c *Catalog) viewLocked(k mcp.Kind) *view {
 		v.walks[f].pages = map[position]jsontext.Value{{}: nil}
 	}
 	return v
+}
+
+// each calls f for the entries, in order, until it returns false.
+func (v *view) each(f func(*Entry) bool) {
+	for _, p := range v.parts {
+		for _, e := range p.items.All() {
+			if !f(e.Value) {
+				return
+			}
+		}
+	}
+}
+
+// has reports whether one of the items has a key.
+func (v *view) has(key string) bool {
+	for _, p := range v.parts {
+		if _, ok := p.items.Lookup(key); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // sum fingerprints a block's items.

@@ -3,34 +3,77 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mcp-roster/roster/mcp"
 )
 
-// pair is one key=value of a command line.
-type pair struct{ key, value string }
+// maxArguments bounds what is read from a file or standard input, in bytes.
+const maxArguments = 8 << 20
 
-// parsePairs reads key=value arguments.
+// pair is one argument of a command line.
+type pair struct {
+	key, value string
+	raw        bool // value is JSON, whatever the schema says
+}
+
+// parsePairs reads arguments: key=value, key:=JSON, key=@file and key:=@file. A
+// value that begins with @ is written with @@.
 func parsePairs(args []string) ([]pair, error) {
 	var pairs []pair
 	for _, arg := range args {
 		key, value, ok := strings.Cut(arg, "=")
+		key, raw := strings.CutSuffix(key, ":")
 		if !ok || key == "" {
 			return nil, usagef("arguments are written key=value, not %q", arg)
 		}
 		if slices.ContainsFunc(pairs, func(p pair) bool { return p.key == key }) {
 			return nil, usagef("the argument %q is given twice", key)
 		}
-		pairs = append(pairs, pair{key, value})
+		if path, isFile := strings.CutPrefix(value, "@"); isFile && !strings.HasPrefix(path, "@") {
+			content, err := readText(path)
+			if err != nil {
+				return nil, fmt.Errorf("argument %s: %w", key, err)
+			}
+			value = content
+		} else if isFile {
+			value = path
+		}
+		if raw && !json.Valid([]byte(value)) {
+			return nil, usagef("the argument %q must be JSON, as it is written with :=", key)
+		}
+		pairs = append(pairs, pair{key, value, raw})
 	}
 	return pairs, nil
 }
 
+// readText reads a file of text.
+func readText(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxArguments+1))
+	switch {
+	case err != nil:
+		return "", err
+	case len(text) > maxArguments:
+		return "", fmt.Errorf("%s is larger than %d MiB", path, maxArguments>>20)
+	case !utf8.Valid(text):
+		return "", fmt.Errorf("%s is not text in UTF-8", path)
+	}
+	return string(text), nil
+}
+
 // appendArguments appends an object of the pairs: a value as the JSON it is
-// written as where the schema takes such a value, else as a string. Without a
-// schema all are strings.
+// written as where it is said to be JSON or the schema takes such a value, else as
+// a string. Without a schema all are strings.
 func appendArguments(dst []byte, pairs []pair, schema []byte) []byte {
 	root := readSchema(schema)
 	dst = append(dst, '{')
@@ -39,7 +82,7 @@ func appendArguments(dst []byte, pairs []pair, schema []byte) []byte {
 			dst = append(dst, ',')
 		}
 		dst = append(append(dst, mcp.String(p.key)...), ':')
-		if raw := []byte(strings.TrimSpace(p.value)); root.takes(p.key, raw) {
+		if raw := []byte(strings.TrimSpace(p.value)); p.raw || root.takes(p.key, raw) {
 			dst = append(dst, raw...)
 		} else {
 			dst = append(dst, mcp.String(p.value)...)
@@ -52,6 +95,7 @@ func appendArguments(dst []byte, pairs []pair, schema []byte) []byte {
 type schema struct {
 	Type       json.RawMessage            `json:"type"`
 	Properties map[string]json.RawMessage `json:"properties"`
+	Required   []string                   `json:"required"`
 	AnyOf      []json.RawMessage          `json:"anyOf"`
 	OneOf      []json.RawMessage          `json:"oneOf"`
 	AllOf      []json.RawMessage          `json:"allOf"`
@@ -73,12 +117,15 @@ func readSchema(raw []byte) *schema {
 // takes reports whether raw is JSON of a type, other than string, that a property
 // may have.
 func (s *schema) takes(property string, raw []byte) bool {
-	if !json.Valid(raw) || raw[0] == '"' {
-		return false
-	}
+	return json.Valid(raw) && raw[0] != '"' && s.typesOf(property)[jsonType(raw)]
+}
+
+// typesOf returns the types that a property may have; none if the schema does not
+// say.
+func (s *schema) typesOf(property string) map[string]bool {
 	types := make(map[string]bool)
 	s.types(s.Properties[property], types, 0)
-	return types[jsonType(raw)]
+	return types
 }
 
 // types collects the types that a schema within s allows.

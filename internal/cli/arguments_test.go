@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 )
 
@@ -49,7 +50,7 @@ func TestAppendArguments(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := string(appendArguments(nil, []pair{{tt.key, tt.value}}, []byte(schema)))
+			got := string(appendArguments(nil, []pair{{tt.key, tt.value, false}}, []byte(schema)))
 			if want := `{"` + tt.key + `":` + tt.want + `}`; got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
@@ -58,11 +59,12 @@ func TestAppendArguments(t *testing.T) {
 }
 
 func TestParsePairs(t *testing.T) {
-	pairs, err := parsePairs([]string{"a=1=2", "b="})
-	if err != nil || len(pairs) != 2 || pairs[0] != (pair{"a", "1=2"}) || pairs[1] != (pair{"b", ""}) {
+	pairs, err := parsePairs([]string{"a=1=2", "b=", "c:=[1]", "d=@@x"})
+	want := []pair{{"a", "1=2", false}, {"b", "", false}, {"c", "[1]", true}, {"d", "@x", false}}
+	if err != nil || !slices.Equal(pairs, want) {
 		t.Errorf("got %v, %v", pairs, err)
 	}
-	for _, arg := range []string{"a", "=1", ""} {
+	for _, arg := range []string{"a", "=1", "", "a:=", ":=1", "a=@/nowhere/at/all"} {
 		if _, err := parsePairs([]string{arg}); err == nil {
 			t.Errorf("%q is accepted", arg)
 		}
@@ -75,7 +77,7 @@ func FuzzAppendArguments(f *testing.F) {
 	f.Add(`{"properties":{"a":{"type":["array",3]}}}`, "a", "[1")
 	f.Add(`{"properties":[]}`, "\x00", "\xff")
 	f.Fuzz(func(t *testing.T, schema, key, value string) {
-		if got := appendArguments(nil, []pair{{key, value}}, []byte(schema)); !json.Valid(got) {
+		if got := appendArguments(nil, []pair{{key, value, false}}, []byte(schema)); !json.Valid(got) {
 			t.Errorf("not JSON: %q", got)
 		}
 	})

@@ -20,6 +20,7 @@ const completeTime = 700 * time.Millisecond
 func (p *program) running(ctx context.Context, kinds ...mcp.Kind) []item {
 	ctx, cancel := context.WithTimeout(ctx, completeTime)
 	defer cancel()
+	p.readOnce()
 	target, _, err := p.find(ctx)
 	if err != nil || target == "" {
 		return nil
@@ -38,6 +39,14 @@ func (p *program) running(ctx context.Context, kinds ...mcp.Kind) []item {
 		all = append(all, items...)
 	}
 	return all
+}
+
+// readOnce undoes that cobra reads the flags twice before it completes, and so adds
+// each --config twice.
+func (p *program) readOnce() {
+	if half := len(p.configs) / 2; slices.Equal(p.configs[:half], p.configs[half:]) {
+		p.configs = p.configs[:half]
+	}
 }
 
 // completeNames completes the first argument with names of some kinds.
@@ -67,6 +76,9 @@ func (p *program) completeCall(cmd *cobra.Command, args []string, typed string) 
 			continue
 		}
 		for name, raw := range readSchema(it.Get("inputSchema")).Properties {
+			if value, ok := strings.CutPrefix(typed, name+"="); ok {
+				return completeValue(raw, name, value), cobra.ShellCompDirectiveNoFileComp
+			}
 			if !strings.HasPrefix(name+"=", typed) {
 				continue
 			}
@@ -77,4 +89,22 @@ func (p *program) completeCall(cmd *cobra.Command, args []string, typed string) 
 	}
 	slices.Sort(names)
 	return names, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeValue completes the value of an argument: one of those that its schema
+// names.
+func completeValue(raw []byte, name, typed string) []string {
+	var about property
+	_ = json.Unmarshal(raw, &about) // a property may be no object: then it names none
+	values, titles := about.choices()
+	if string(readSchema(raw).Type) == `"boolean"` {
+		values, titles = []json.RawMessage{[]byte("true"), []byte("false")}, []string{"", ""}
+	}
+	var found []string
+	for i, v := range values {
+		if text := plainText(v); strings.HasPrefix(text, typed) {
+			found = append(found, cobra.CompletionWithDesc(name+"="+text, shorten(clean(titles[i]), 60)))
+		}
+	}
+	return found
 }

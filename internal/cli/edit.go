@@ -196,6 +196,7 @@ func (e *editing) running(ctx context.Context) string {
 
 // completeServers completes the names of configured servers.
 func (p *program) completeServers(typed string, taken []string) []string {
+	p.readOnce()
 	paths, err := p.configPaths()
 	if err != nil {
 		return nil

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/mcp-roster/roster/internal/admin"
 	"github.com/mcp-roster/roster/internal/app"
 	"github.com/mcp-roster/roster/jsonrpc"
+	"github.com/mcp-roster/roster/mcp"
 	"github.com/mcp-roster/roster/mcphttp"
 )
 
@@ -139,8 +141,12 @@ func (g *gateway) starting() []string {
 func (g *gateway) connect(ctx context.Context) error {
 	defer g.prog.progress(ctx, func() string { return "connecting to the gateway" })()
 	var err error
+	var capabilities []byte
+	if g.prog.asks() {
+		capabilities = []byte(canAnswer)
+	}
 	g.client, err = client.Connect(ctx, client.Options{
-		HTTP: true, Info: fmt.Appendf(nil, `{"name":"roster-cli","version":%q}`, version()),
+		HTTP: true, Capabilities: capabilities, Info: fmt.Appendf(nil, `{"name":"roster-cli","version":%q}`, version()),
 		Dial: func(ctx context.Context, in client.Incoming) (client.Wire, error) {
 			return mcphttp.Dial(ctx, g.url, mcphttp.DialOptions{
 				Header: g.prog.access.header(), Transport: g.prog.access.transport,
@@ -258,25 +264,78 @@ func (g *gateway) complain(ctx context.Context) {
 	}
 }
 
-// request sends a request and returns its result.
+// mostRounds bounds how often a server may ask for more before it answers.
+const mostRounds = 20
+
+// request sends a request and returns its result. What the server asks the user
+// meanwhile is answered on the terminal, if there is one.
 func (g *gateway) request(ctx context.Context, method string, params []byte) (jsonrpc.Object, error) {
 	obj, err := jsonrpc.ParseObject(params)
 	if err != nil {
 		return obj, err
 	}
+	name, _ := obj.Text("name")
+	req := client.Request{Method: method, Params: obj}
+	if g.prog.asks() {
+		req.Caller.Capabilities = []byte(canAnswer)
+	}
+	for range mostRounds {
+		result, err := g.send(ctx, req, name)
+		if err != nil {
+			return result, err
+		}
+		if kind, _ := result.Text("resultType"); kind != "input_required" {
+			return result, nil
+		}
+		if req.Edits, err = g.answers(ctx, cmp.Or(name, "the server"), result); err != nil {
+			return result, err
+		}
+	}
+	return jsonrpc.Object{}, fmt.Errorf("the server asked for more input %d times, and has not answered", mostRounds)
+}
+
+// send sends a request once.
+func (g *gateway) send(ctx context.Context, req client.Request, name string) (jsonrpc.Object, error) {
 	var told progressText
-	what := method
-	if name, ok := obj.Text("name"); ok {
-		what += " " + name
-	}
+	what := strings.TrimSpace(req.Method + " " + name)
 	stop := g.prog.progress(ctx, func() string { return "waiting for " + what + told.get() })
-	result, err := g.client.Call(ctx, client.Request{Method: method, Params: obj, Message: told.hear})
-	stop()
+	defer stop()
+	req.Message = told.hear
+	req.Handler = asked{g.prog, cmp.Or(name, "the server"), stop}
+	return g.client.Call(ctx, req)
+}
+
+// answers answers what a result asks for (2026-07-28, basic/patterns/mrtr), and
+// returns what is added to the request for it.
+func (g *gateway) answers(ctx context.Context, who string, result jsonrpc.Object) ([]mcp.Edit, error) {
+	var edits []mcp.Edit
+	if state := result.Get("requestState"); state != nil {
+		edits = append(edits, mcp.Edit{Name: "requestState", Value: state})
+	}
+	questions := result.Get("inputRequests")
+	if questions == nil {
+		return edits, nil
+	}
+	all, err := jsonrpc.ParseObject(questions)
 	if err != nil {
-		return result, err
+		return nil, fmt.Errorf("the server asks for input in a way that is not understood: %w", err)
 	}
-	if kind, _ := result.Text("resultType"); kind == "input_required" {
-		return result, errors.New("the server asks for input, which this command cannot give yet: use a client that can ask you")
+	var given []member
+	for key, raw := range all.All() {
+		question, err := jsonrpc.ParseObject(raw)
+		if err != nil {
+			return nil, fmt.Errorf("the server asks for input in a way that is not understood: %w", err)
+		}
+		method, _ := question.Text("method")
+		params, err := jsonrpc.ParseObject(question.Get("params"))
+		if err != nil {
+			return nil, fmt.Errorf("the server asks for input in a way that is not understood: %w", err)
+		}
+		answer, err := g.prog.answer(ctx, who, method, params)
+		if err != nil {
+			return nil, err
+		}
+		given = append(given, member{key, answer})
 	}
-	return result, nil
+	return append(edits, mcp.Edit{Name: "inputResponses", Value: objectOf(given)}), nil
 }

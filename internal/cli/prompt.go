@@ -15,7 +15,7 @@ func (p *program) promptCommand() *cobra.Command {
 		Use:   "prompt NAME [key=value...]",
 		Short: "Get a prompt",
 		Long: `Gets a prompt and prints its messages, each under the role that says it.
-The arguments of prompts are strings.
+The arguments of prompts are strings; key=@file is the text of a file.
 
 ` + exitCodes,
 		Example: `  roster prompt paged__rewrite text='See me.' tone=kind
@@ -31,6 +31,11 @@ The arguments of prompts are strings.
 			pairs, err := parsePairs(args[1:])
 			if err != nil {
 				return err
+			}
+			for _, pair := range pairs {
+				if pair.raw {
+					return usagef("the arguments of prompts are strings: write %s=, not :=", pair.key)
+				}
 			}
 			return p.prompt(cmd.Context(), args[0], pairs)
 		},

@@ -49,7 +49,7 @@ exactly once, in the same order every time.
 		p.serveCommand(), p.demoCommand(), p.demoServerCommand(),
 		p.listCommand(), p.callCommand(), p.readCommand(), p.promptCommand(), p.inspectCommand(),
 		p.statusCommand(), p.waitCommand(), p.logsCommand(), p.planCommand(), p.reloadCommand(), p.restartCommand(),
-		p.checkCommand(), p.keyCommand(), p.versionCommand(),
+		p.checkCommand(), p.keyCommand(), p.authCommand(), p.versionCommand(),
 		p.addCommand(), p.removeCommand(), p.switchCommand(true), p.switchCommand(false), p.renameCommand(),
 		p.importCommand(), p.connectCommand(), p.disconnectCommand(),
 	)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/mcp-roster/roster/client"
 	"github.com/mcp-roster/roster/jsonrpc"
+	"github.com/mcp-roster/roster/mcp"
 )
 
 // Exit codes.
@@ -71,7 +73,8 @@ type program struct {
 	out      *sink // Stdout, for results
 	configs  []string
 	url      string
-	access   access // of the gateway that is asked
+	access   access        // of the gateway that is asked
+	typed    *bufio.Reader // what is typed on Stdin; nil: nobody was asked yet
 	output   string
 	logLevel string
 }
@@ -93,6 +96,9 @@ func usagef(format string, args ...any) error {
 func explain(err error) string {
 	if e, ok := errors.AsType[client.HTTPError](err); ok && e.HTTPStatus() == 401 {
 		return "the gateway wants to know who is calling: set " + keyVariable + " to a key of that gateway"
+	}
+	if e, ok := errors.AsType[*jsonrpc.Error](err); ok && e.Code == mcp.CodeMissingCapability {
+		return e.Message + ": it may want to ask the user (elicitation), which needs a terminal as standard input"
 	}
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return e.Message

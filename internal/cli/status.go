@@ -73,7 +73,7 @@ func (p *program) printServers(servers []admin.Server) {
 			switch {
 			case column != 1:
 				return ""
-			case cell == "ready":
+			case cell == "ready", cell == "idle":
 				return green
 			case cell == "down":
 				return red
@@ -88,11 +88,20 @@ func (p *program) printServers(servers []admin.Server) {
 			failure = fmt.Sprintf("tried again in %v: %s", max(time.Until(*s.NextTry), 0).Round(time.Second/10), failure)
 		}
 		t.rows = append(t.rows, []string{
-			s.Name, string(s.State), count(s.Items.Tools), count(s.Items.Prompts), count(s.Items.Resources), count(s.Items.Templates),
+			s.Name, stateOf(s), count(s.Items.Tools), count(s.Items.Prompts), count(s.Items.Resources), count(s.Items.Templates),
 			s.Protocol, failure,
 		})
 	}
 	p.printTable(p.out, t)
+}
+
+// stateOf is a server's state, and for how many clients it runs if these do not
+// share it.
+func stateOf(s admin.Server) string {
+	if len(s.Clients) == 0 {
+		return string(s.State)
+	}
+	return fmt.Sprintf("%s (%s)", s.State, plural(len(s.Clients), "client"))
 }
 
 // statusNotes are the lines below the table: all that is not as somebody who

@@ -32,6 +32,13 @@
 //	cwd             working directory; also workingDir, working_dir, workdir, dir
 //	url             also serverUrl; httpUrl is a URL that is never sse
 //	headers         object; also http_headers
+//	bearer          token, or {"env": NAME}, {"file": path}, {"keyring": name} or
+//	                {"command": [program, argument, ...]}
+//	oauth           true (as the server says), false (never), or an object with clientId,
+//	                clientSecret, clientMetadataUrl, privateKey, algorithm, issuer, scopes, redirectUri or
+//	                redirectPort (callbackPort), grant
+//	auth            {"type": "bearer", "token"}, {"type": "header", "header", "value"}, or
+//	                {"type": "oauth"} with the keys of oauth; also client_id and the like
 //	caFile          certificates to trust beside the system's, PEM
 //	disabled: true  or enabled: false, or options.disabled: true
 //	prefix          name prefix of what the server offers; "" is none; default its name
@@ -120,6 +127,10 @@ type Server struct {
 	// Headers are sent with every request, in file order, each name once and
 	// in its canonical form.
 	Headers []Pair
+	// Bearer is the token that requests carry; nil: none.
+	Bearer *Bearer
+	// OAuth says how to log in; nil: as the server says when it wants it.
+	OAuth *OAuth
 
 	// Disabled servers are not run: the file says so, or Problem does.
 	Disabled bool

@@ -31,6 +31,9 @@ func entrySchema() schema[draft] {
 			{[]string{"url", "serverUrl"}, func(r *reader, m member, d *draft) { readURL(r, m, d) }},
 			{[]string{"httpUrl"}, func(r *reader, m member, d *draft) { readURL(r, m, d); d.neverSSE = true }},
 			{[]string{"headers", "http_headers"}, readHeaders},
+			{[]string{"bearer"}, readBearer},
+			{[]string{"oauth"}, readOAuth},
+			{[]string{"auth"}, readAuth},
 			{[]string{"caFile"}, func(r *reader, m member, d *draft) { readPath(r, m, &d.CAFile) }},
 			{[]string{"disabled"}, readDisabled},
 			{[]string{"enabled"}, readEnabled},
@@ -48,7 +51,7 @@ func entrySchema() schema[draft] {
 			"dev", "stderr", "restartOnExit", "maxRestarts", "restartDelay", "ping_timeout", "$schema",
 		},
 		inert: []string{
-			"envFile", "envFilter", "auth", "oauth", "headersHelper", "sandbox", "image", "ssh", "openapi",
+			"envFile", "envFilter", "headersHelper", "sandbox", "image", "ssh", "openapi",
 			"tools", "includeTools", "excludeTools", "allowedTools", "disabledTools", "enabledTools", "enabled_tools", "disabled_tools",
 			"toolFilter", "toolSelector", "toolDescriptionOverrides", "include_tags", "exclude_tags", "quarantined",
 		},
@@ -97,6 +100,7 @@ func (d *draft) check(r *reader, at int) {
 	case (d.Transport == HTTP || d.Transport == SSE) && d.Command != "":
 		r.fail(at, "", `is of type %s, which needs "url", but has "command"`, d.Transport)
 	}
+	d.checkLogin(r, at)
 	if d.Transport != "" {
 		return
 	}

@@ -32,6 +32,14 @@ func (s Server) Secrets() *Secrets {
 	for _, h := range s.Headers {
 		c.add(h.Value)
 	}
+	if s.Bearer != nil {
+		c.add(s.Bearer.Token)
+		c.addArgs(s.Bearer.Command)
+	}
+	if s.OAuth != nil {
+		c.add(s.OAuth.ClientSecret)
+		c.add(s.OAuth.PrivateKey)
+	}
 	c.addURL(s.URL)
 	c.addArgs(s.Args)
 	return c.secrets(s.Name)

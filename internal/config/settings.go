@@ -54,6 +54,9 @@ type Settings struct {
 	// CAFile is a PEM file, absolute, with certificates to trust beside the
 	// system's, towards servers that have no caFile of their own.
 	CAFile string
+	// TokenStore is where the key of the store of tokens is: "keyring" (of the
+	// operating system), "file", or "" for the keyring where there is one.
+	TokenStore string
 }
 
 // APIKey is a key that a caller may have: the SHA-256 of it.
@@ -120,6 +123,15 @@ func settingsSchema() schema[Settings] {
 			{[]string{"tlsCert"}, func(r *reader, m member, s *Settings) { readPath(r, m, &s.TLSCert) }},
 			{[]string{"tlsKey"}, func(r *reader, m member, s *Settings) { readPath(r, m, &s.TLSKey) }},
 			{[]string{"caFile"}, func(r *reader, m member, s *Settings) { readPath(r, m, &s.CAFile) }},
+			{[]string{"tokenStore"}, func(r *reader, m member, s *Settings) {
+				switch where, ok := r.literal(m); {
+				case !ok || where == "auto":
+				case where == "keyring", where == "file":
+					s.TokenStore = where
+				default:
+					r.fail(m.value.StartOffset, m.field, `%s is not a token store; it is "auto", "keyring" or "file"`, quote(where))
+				}
+			}},
 		},
 	}
 }

@@ -40,9 +40,10 @@ func Servers() []Server {
 }
 
 // Serve runs the server with a name for one client on a pair of pipes, until in
-// ends or ctx does.
+// ends or ctx does. Beside those of Servers there is "studio", whose tools ask the
+// user, report progress and answer with pictures and sounds.
 func Serve(ctx context.Context, name string, in io.Reader, out io.Writer) error {
-	for _, s := range Servers() {
+	for _, s := range append(Servers(), Server{Name: "studio", source: newStudio}) {
 		if s.Name == name {
 			return s.serve(ctx, in, out)
 		}

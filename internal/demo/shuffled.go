@@ -113,9 +113,9 @@ func (s *shuffled) reshuffle(jsonrpc.Object) (string, error) {
 }
 
 // Fingerprint differs after each reshuffle; see server.Source.
-func (s *shuffled) Fingerprint(kind mcp.Kind, v mcp.Version) uint64 {
+func (s *shuffled) Fingerprint(r *server.Request, kind mcp.Kind) uint64 {
 	if kind != mcp.Tools {
-		return s.Memory.Fingerprint(kind, v)
+		return s.Memory.Fingerprint(r, kind)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

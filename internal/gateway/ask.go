@@ -45,7 +45,7 @@ func (s *Source) ask(ctx context.Context, srv *upstream.Server, r *server.Reques
 		return nil, err
 	}
 	if isURLMode(params) {
-		s.visits.note(srv.Name(), params, r.Session)
+		s.visits.note(s.targetOf(r, srv.Name()), params, r.Session)
 	}
 	params, done := s.questions.begin(srv, r, params)
 	defer done()
@@ -64,7 +64,7 @@ func (s *Source) exchangeSession(ctx context.Context, srv *upstream.Server, r *s
 	for range maxRounds {
 		result, err := s.simple(ctx, srv, r, req)
 		if err != nil {
-			s.visits.noteError(srv.Name(), err, r.Session)
+			s.visits.noteError(s.targetOf(r, srv.Name()), err, r.Session)
 			return result, err
 		}
 		if !asksForMore(result) {

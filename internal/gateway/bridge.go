@@ -42,6 +42,7 @@ func (s *Source) exchange(ctx context.Context, srv *upstream.Server, r *server.R
 		if err := visited(r); err != nil {
 			return jsonrpc.Object{}, err
 		}
+		awaitLogin(ctx, srv)
 		req.Edits = append(req.Edits, mcp.Edit{Name: "requestState"}, mcp.Edit{Name: "inputResponses"})
 	}
 	info, known := srv.Info()

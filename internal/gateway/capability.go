@@ -1,6 +1,9 @@
 package gateway
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/mcp-roster/roster/jsonrpc"
 	"github.com/mcp-roster/roster/mcp"
@@ -49,6 +52,22 @@ func canElicit(v mcp.Version, declared jsonrpc.Object, url bool) error {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: the client of this call has declared URL mode alone, not forms", mcp.MethodElicit)
 	}
 	return nil
+}
+
+// askableOf returns of a client's capabilities those that say what it can be asked.
+func askableOf(capabilities jsontext.Value) jsontext.Value {
+	out := []byte{'{'}
+	caps, _ := jsonrpc.ParseObject(capabilities) // unreadable: declares nothing
+	for name, value := range caps.All() {
+		if value.Kind() != '{' || !slices.Contains(slices.Collect(maps.Values(askable)), name) {
+			continue
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(jsonrpc.AppendString(out, name), ':'), value...)
+	}
+	return append(out, '}')
 }
 
 func isURLMode(params jsonrpc.Object) bool {

@@ -62,6 +62,8 @@ type behind struct {
 	dial client.Dial
 	http bool
 	opts upstream.Options // more of them
+	// apart: it runs for each client apart.
+	apart bool
 }
 
 // front is a gateway under test.
@@ -86,7 +88,7 @@ func startGateway(t *testing.T, all ...behind) *front {
 	bare := ""
 	var blocks []catalog.ServerOptions
 	for _, b := range all {
-		blocks = append(blocks, catalog.ServerOptions{Name: b.name, Prefix: &bare, HTTP: b.http})
+		blocks = append(blocks, catalog.ServerOptions{Name: b.name, Prefix: &bare, HTTP: b.http, PerClient: b.apart})
 	}
 	cat := catalog.New(blocks, catalog.Options{Implementation: jsontext.Value(`{"name":"roster","version":"0"}`)})
 	f := &front{servers: upstream.NewSet(), catalog: cat}
@@ -103,15 +105,11 @@ func startGateway(t *testing.T, all ...behind) *front {
 		opts.Capabilities = jsontext.Value(`{"elicitation":{"form":{},"url":{}},"sampling":{}}`)
 		opts.Hooks = upstream.Hooks{
 			Notification: func(m *jsonrpc.Message) { f.source.Notification(context.WithoutCancel(t.Context()), b.name, m) },
-			Lists: func(l upstream.Lists) {
-				var lists catalog.Lists
-				for k, listed := range l.Kinds {
-					if listed.List != nil {
-						lists[k] = &catalog.List{Items: listed.List.Items}
-					}
-				}
-				cat.Replace(b.name, lists)
-			},
+			Lists:        func(l upstream.Lists) { cat.Replace(b.name, listsOf(l)) },
+		}
+		if b.apart {
+			shared := opts
+			opts.PerClient = func(c upstream.Client) upstream.Options { return f.apart(t, shared, c) }
 		}
 		servers = append(servers, upstream.New(opts))
 	}
@@ -124,6 +122,36 @@ func startGateway(t *testing.T, all ...behind) *front {
 		f.servers.Close()
 	})
 	return f
+}
+
+func listsOf(l upstream.Lists) catalog.Lists {
+	var lists catalog.Lists
+	for k, listed := range l.Kinds {
+		if listed.List != nil {
+			lists[k] = &catalog.List{Items: listed.List.Items}
+		}
+	}
+	return lists
+}
+
+// apart returns the options of a server that runs for one client.
+func (f *front) apart(t *testing.T, opts upstream.Options, c upstream.Client) upstream.Options {
+	ctx := context.WithoutCancel(t.Context())
+	opts.Capabilities = c.Capabilities
+	opts.Ask = func(ctx context.Context, srv *upstream.Server, q *jsonrpc.Request) (jsontext.Value, error) {
+		return f.source.AskFor(ctx, c, srv, q)
+	}
+	opts.Hooks = upstream.Hooks{
+		Begin:        func(srv *upstream.Server) { f.source.Begun(c, srv) },
+		Notification: func(m *jsonrpc.Message) { f.source.NotificationFor(ctx, c, opts.Name, m) },
+		Lists:        func(l upstream.Lists) { f.source.Listed(c, opts.Name, listsOf(l)) },
+		State: func(st upstream.Status) {
+			if st.State == upstream.Down {
+				f.source.Heard(c, opts.Name)
+			}
+		},
+	}
+	return opts
 }
 
 // party is a client of one version that writes down what it says and hears.

@@ -63,12 +63,18 @@ func (s *Source) tellLevel() {
 func (s *Source) Renew(servers []*upstream.Server) {
 	for _, srv := range servers {
 		srv.SetLevel(s.level.least())
-		s.watches.renew(srv)
+		s.watches.renewAll(srv)
 	}
 }
 
 // SetLevel takes note of the level that a session asks for; see server.LogSource.
-func (s *Source) SetLevel(name string) {
+func (s *Source) SetLevel(r *server.Request, name string) {
+	if s.catalog.PerClient() {
+		c := s.client(r)
+		c.mu.Lock()
+		c.level = name
+		c.mu.Unlock()
+	}
 	if s.level.ask(&mcp.Caller{LogLevel: name, Version: mcp.LatestSession}) {
 		s.tellLevel()
 	}
@@ -90,9 +96,14 @@ func (s *Source) filter(r *server.Request) func(params jsonrpc.Object) bool {
 			}
 			wanted = defaultLevel
 		}
-		level, _ := params.Text("level")
-		return slices.Index(mcp.LogLevels[:], level) >= slices.Index(mcp.LogLevels[:], wanted)
+		return severe(params, wanted)
 	}
+}
+
+// severe reports whether a log message is of a level or above.
+func severe(params jsonrpc.Object, least string) bool {
+	level, _ := params.Text("level")
+	return slices.Index(mcp.LogLevels[:], level) >= slices.Index(mcp.LogLevels[:], least)
 }
 
 // checkLevel returns the error for a level that there is not (2026-07-28, server/

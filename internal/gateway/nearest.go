@@ -11,7 +11,7 @@ import (
 
 // nearest returns up to three listed names that are close to one that is not
 // listed.
-func (s *Source) nearest(kind mcp.Kind, name string) []string {
+func nearest(all lists, kind mcp.Kind, name string) []string {
 	const most, names, length = 3, 5000, 128
 	type candidate struct {
 		name     string
@@ -22,7 +22,7 @@ func (s *Source) nearest(kind mcp.Kind, name string) []string {
 	}
 	var found []candidate
 	n := 0
-	s.catalog.Each(kind, func(e *catalog.Entry) bool {
+	all.Each(kind, func(e *catalog.Entry) bool {
 		d := distance(strings.ToLower(name), strings.ToLower(e.Exposed))
 		if strings.EqualFold(name, e.Own) {
 			d = 0

@@ -69,6 +69,10 @@ func (qs *questions) find(session *jsonrpc.Session, token jsontext.Value) (openQ
 // Told takes a notification of a client: progress with a question goes to the
 // server that asked. See server.NotificationSource.
 func (s *Source) Told(ctx context.Context, r *server.Request) {
+	if r.Method == mcp.MethodRootsChanged {
+		s.rootsChanged(ctx, r)
+		return
+	}
 	if r.Method != mcp.MethodProgress {
 		return
 	}

@@ -27,19 +27,21 @@ func (s *Source) readResource(ctx context.Context, r *server.Request) (jsonrpc.O
 			return s.plain(ctx, st.server, r, nil)
 		}
 	}
-	e, ok := s.catalog.Find(mcp.Resources, uri)
+	all := s.sees(r)
+	e, ok := all.Find(mcp.Resources, uri)
 	if !ok {
-		if err := s.ready(ctx); err != nil {
+		var err error
+		if all, err = s.ready(ctx, r); err != nil {
 			return jsonrpc.Object{}, err
 		}
-		e, ok = s.catalog.Find(mcp.Resources, uri)
+		e, ok = all.Find(mcp.Resources, uri)
 	}
 	if ok {
 		return s.plain(ctx, e.Server, r, nil)
 	}
 	missing := unknownResource(r, uri)
 	var result jsonrpc.Object
-	for t := range s.catalog.Matching(uri) {
+	for t := range all.Matching(uri) {
 		if result, missing = s.plain(ctx, t.Server, r, nil); !isNotFound(missing) {
 			return result, missing
 		}
@@ -68,8 +70,8 @@ func isNotFound(err error) bool {
 }
 
 // templateOwner returns the first server with a template that makes a URI.
-func (s *Source) templateOwner(uri string) (owner string, ok bool) {
-	for t := range s.catalog.Matching(uri) {
+func templateOwner(all lists, uri string) (owner string, ok bool) {
+	for t := range all.Matching(uri) {
 		return t.Server, true
 	}
 	return "", false

@@ -29,9 +29,15 @@ type Options struct {
 	// Key authenticates the requestState that clients carry: at least 32 secret
 	// bytes, the same in every process that may get a request back.
 	Key []byte
+	// StartWait is how long a client's first list waits for servers that run for
+	// each client apart. 0: 10 s.
+	StartWait time.Duration
 	// Instructions returns what is said to clients of all servers together.
 	// nil: nothing.
 	Instructions func() string
+	// Login returns a URL at which the login to a server begins; "": the user of
+	// a client cannot be sent to one. nil: nobody can.
+	Login func(ctx context.Context, server string) (url string, err error)
 }
 
 // Source serves what all upstream servers offer. Its methods may be called
@@ -48,6 +54,7 @@ type Source struct {
 	// questions and visits are how to find who may speak about a question.
 	questions questions
 	visits    visits
+	clients   clients
 }
 
 // New returns a source.
@@ -55,13 +62,17 @@ func New(c *catalog.Catalog, servers *upstream.Set, opts Options) (*Source, erro
 	if len(opts.Key) < 32 {
 		return nil, errNoKey
 	}
-	return &Source{catalog: c, servers: servers, opts: opts, sealer: sealer{key: opts.Key, now: time.Now}}, nil
+	if opts.StartWait == 0 {
+		opts.StartWait = 10 * time.Second
+	}
+	return &Source{clients: clients{closed: make(chan struct{})}, catalog: c, servers: servers, opts: opts, sealer: sealer{key: opts.Key, now: time.Now}}, nil
 }
 
 // Close gives up the calls that wait for answers of their clients. Requests that
 // run must have ended or been cancelled.
 func (s *Source) Close() {
 	s.parked.end()
+	s.clients.end()
 	s.visits.tasks.Wait()
 }
 
@@ -85,24 +96,49 @@ func (s *Source) Info() server.Info {
 // List returns a page of the catalog. The first list after the start waits for
 // servers that were never seen before, until the catalog opens.
 func (s *Source) List(ctx context.Context, r *server.Request, kind mcp.Kind, cursor *string) (jsontext.Value, error) {
-	if err := s.ready(ctx); err != nil {
+	all, err := s.ready(ctx, r)
+	if err != nil {
 		return nil, err
 	}
-	page, err := s.catalog.List(kind, r.Caller.Version, cursor)
+	page, err := all.List(kind, r.Caller.Version, cursor)
 	if cursor == nil {
-		s.servers.Stale(kind)
+		s.stale(r, kind)
 	}
 	return page, err
 }
 
-func (s *Source) ready(ctx context.Context) error {
+// stale has lists walked again that have grown old.
+func (s *Source) stale(r *server.Request, kind mcp.Kind) {
+	s.servers.Stale(kind)
+	if !s.catalog.PerClient() {
+		return
+	}
+	c := s.client(r)
+	for _, srv := range s.servers.All() {
+		if one := srv.Of(c); srv.PerClient() && one != nil {
+			one.Stale(kind)
+		}
+	}
+}
+
+// ready waits until the lists of a request's client can be read, and returns them.
+func (s *Source) ready(ctx context.Context, r *server.Request) (lists, error) {
+	if !s.catalog.PerClient() {
+		return s.catalog, readable(ctx, s.catalog)
+	}
+	c := s.client(r)
+	s.begin(c)
+	return c.lists, readable(ctx, c.lists)
+}
+
+func readable(ctx context.Context, all lists) error {
 	select {
-	case <-s.catalog.Ready():
+	case <-all.Ready():
 		return nil
 	default:
 	}
 	select {
-	case <-s.catalog.Ready():
+	case <-all.Ready():
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -110,16 +146,16 @@ func (s *Source) ready(ctx context.Context) error {
 }
 
 // Fingerprint identifies a list's content; see server.Source.
-func (s *Source) Fingerprint(kind mcp.Kind, v mcp.Version) uint64 {
-	return s.catalog.Fingerprint(kind, v)
+func (s *Source) Fingerprint(r *server.Request, kind mcp.Kind) uint64 {
+	return s.sees(r).Fingerprint(kind, r.Caller.Version)
 }
 
 // Ready is closed when the first lists are there; see server.StartingSource.
-func (s *Source) Ready() <-chan struct{} { return s.catalog.Ready() }
+func (s *Source) Ready(r *server.Request) <-chan struct{} { return s.sees(r).Ready() }
 
 // FirstFingerprint identifies a list as it was then; see server.StartingSource.
-func (s *Source) FirstFingerprint(kind mcp.Kind, v mcp.Version) uint64 {
-	return s.catalog.FirstFingerprint(kind, v)
+func (s *Source) FirstFingerprint(r *server.Request, kind mcp.Kind) uint64 {
+	return s.sees(r).FirstFingerprint(kind, r.Caller.Version)
 }
 
 // Watch tells of changes of the catalog; see server.Source.
@@ -127,8 +163,8 @@ func (s *Source) Watch(signal func()) (stop func()) { return s.catalog.Watch(sig
 
 // ParamHeaders returns the arguments of a tool that HTTP clients repeat in
 // headers; see server.ParamSource.
-func (s *Source) ParamHeaders(tool string) []mcp.ParamHeader {
-	e, ok := s.catalog.Find(mcp.Tools, tool)
+func (s *Source) ParamHeaders(r *server.Request, tool string) []mcp.ParamHeader {
+	e, ok := s.sees(r).Find(mcp.Tools, tool)
 	if !ok {
 		return nil
 	}
@@ -156,24 +192,24 @@ func (s *Source) find(ctx context.Context, r *server.Request, kind mcp.Kind) (*c
 	if !ok {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.name must be a string")
 	}
-	e, ok := s.catalog.Find(kind, name)
-	if ok {
+	if e, ok := s.sees(r).Find(kind, name); ok {
 		return e, nil
 	}
-	if err := s.ready(ctx); err != nil {
+	all, err := s.ready(ctx, r)
+	if err != nil {
 		return nil, err
 	}
-	if e, ok = s.catalog.Find(kind, name); ok {
+	if e, ok := all.Find(kind, name); ok {
 		return e, nil
 	}
-	return nil, s.unknown(kind, name)
+	return nil, s.unknown(all, kind, name)
 }
 
 // unknown is the error for a name that is not listed: it says which listed names
 // are close, and which servers could not be asked for theirs.
-func (s *Source) unknown(kind mcp.Kind, name string) error {
+func (s *Source) unknown(all lists, kind mcp.Kind, name string) error {
 	text := fmt.Sprintf("unknown %s %q", strings.TrimSuffix(kind.String(), "s"), name)
-	if near := s.nearest(kind, name); len(near) > 0 {
+	if near := nearest(all, kind, name); len(near) > 0 {
 		text += ": did you mean " + strings.Join(near, ", ") + "?"
 	}
 	var silent []string
@@ -243,12 +279,13 @@ func (s *Source) complete(ctx context.Context, r *server.Request) (jsonrpc.Objec
 		return jsonrpc.Object{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, `params.ref.type must be "ref/prompt" or "ref/resource"`)
 	}
 	name, _ := ref.Text(member)
-	if err := s.ready(ctx); err != nil {
+	all, err := s.ready(ctx, r)
+	if err != nil {
 		return jsonrpc.Object{}, err
 	}
-	e, ok := s.catalog.Find(kind, name)
+	e, ok := all.Find(kind, name)
 	if !ok && kind == mcp.Templates { // a ref may also name a plain resource
-		e, ok = s.catalog.Find(mcp.Resources, name)
+		e, ok = all.Find(mcp.Resources, name)
 	}
 	if !ok {
 		return jsonrpc.Object{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.ref.%s: nothing is listed under %q", member, name)
@@ -271,9 +308,9 @@ func (s *Source) plain(ctx context.Context, name string, r *server.Request, edit
 
 // forward makes the call, with edits of the client's params.
 func (s *Source) forward(ctx context.Context, name string, r *server.Request, edits []mcp.Edit, header map[string]string) (jsonrpc.Object, error) {
-	srv := s.servers.Get(name)
-	if srv == nil {
-		return jsonrpc.Object{}, &upstream.UnavailableError{Server: name, State: upstream.Disabled}
+	srv, err := s.instance(r, name)
+	if err != nil {
+		return jsonrpc.Object{}, err
 	}
 	if err := checkLevel(r.Caller); err != nil {
 		return jsonrpc.Object{}, err
@@ -290,10 +327,11 @@ func (s *Source) forward(ctx context.Context, name string, r *server.Request, ed
 	result, err := s.exchange(ctx, srv, r, upstream.Request{
 		Method: r.Method, Params: r.Params, Edits: edits, Caller: caller, Header: header,
 	})
-	if err == nil {
-		s.links.note(r, name, result)
+	if err != nil {
+		return s.sendToLogin(ctx, r, name, err)
 	}
-	return result, err
+	s.links.note(r, name, result)
+	return result, nil
 }
 
 // splice edits an object and indexes the result.

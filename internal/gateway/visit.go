@@ -29,10 +29,13 @@ type visits struct {
 	tasks sync.WaitGroup
 }
 
-type visit struct{ server, id string }
+type visit struct {
+	server target
+	id     string
+}
 
 // note takes note of whom a server's URL elicitation went to.
-func (v *visits) note(server string, params jsonrpc.Object, session *jsonrpc.Session) {
+func (v *visits) note(server target, params jsonrpc.Object, session *jsonrpc.Session) {
 	id, ok := params.Text("elicitationId")
 	if !ok || session == nil {
 		return
@@ -54,7 +57,7 @@ func (v *visits) note(server string, params jsonrpc.Object, session *jsonrpc.Ses
 }
 
 // noteError does so for those in an error that wants URLs visited first.
-func (v *visits) noteError(server string, err error, session *jsonrpc.Session) {
+func (v *visits) noteError(server target, err error, session *jsonrpc.Session) {
 	for _, params := range elicitations(err) {
 		v.note(server, params, session)
 	}
@@ -75,7 +78,7 @@ func (v *visits) take(key visit) *jsonrpc.Session {
 }
 
 // complete tells the client whose visit is done. It does not block.
-func (v *visits) complete(ctx context.Context, server string, params jsonrpc.Object) {
+func (v *visits) complete(ctx context.Context, server target, params jsonrpc.Object) {
 	id, _ := params.Text("elicitationId")
 	session := v.take(visit{server, id})
 	if session == nil {

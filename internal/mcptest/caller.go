@@ -181,6 +181,19 @@ func (c *Caller) begin(ctx context.Context) error {
 	return c.wire.notify(ctx, c, &jsonrpc.Message{Method: mcp.MethodInitialized})
 }
 
+// End deletes the session of a caller over HTTP.
+func (c *Caller) End(ctx context.Context) error {
+	resp, err := c.wire.(*overHTTP).request(ctx, c, http.MethodDelete, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("DELETE: %s", resp.Status)
+	}
+	return nil
+}
+
 // CloseIdle closes the connections that a caller over HTTP does not use.
 func (c *Caller) CloseIdle() {
 	if w, ok := c.wire.(*overHTTP); ok {
@@ -267,6 +280,7 @@ func (n *Notes) Wait(ctx context.Context, method string, want int) error {
 // overHTTP is the wire of a Caller over HTTP.
 type overHTTP struct {
 	url    string
+	key    string // a bearer token; "": none
 	client *http.Client
 }
 
@@ -274,9 +288,15 @@ type overHTTP struct {
 // has those. The test ends its connections.
 func CallHTTP(t testing.TB, url string, v mcp.Version) *Caller {
 	t.Helper()
+	return CallHTTPAs(t, url, v, "")
+}
+
+// CallHTTPAs is CallHTTP with a bearer token.
+func CallHTTPAs(t testing.TB, url string, v mcp.Version, key string) *Caller {
+	t.Helper()
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	c := &Caller{Version: v, Notes: &Notes{}, wire: &overHTTP{url, &http.Client{Transport: transport}}}
+	c := &Caller{Version: v, Notes: &Notes{}, wire: &overHTTP{url, key, &http.Client{Transport: transport}}}
 	if err := c.begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -313,6 +333,9 @@ func (w *overHTTP) post(ctx context.Context, c *Caller, method string, m *jsonrp
 	}
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	req.Header.Set("Content-Type", "application/json")
+	if w.key != "" {
+		req.Header.Set("Authorization", "Bearer "+w.key)
+	}
 	if c.session != "" {
 		req.Header.Set(mcp.HeaderSession, c.session)
 	}

@@ -8,13 +8,18 @@ import (
 	"path/filepath"
 )
 
-// keySize is the length of the key in bytes.
-const keySize = 32
+const (
+	keySize = 32 // bytes
+	keyFile = "key"
+)
 
 // Key returns a secret of 32 random bytes that is the same for every process
 // with this directory. The first one makes it.
-func (s *Store) Key() ([]byte, error) {
-	file := filepath.Join(s.dir, "key")
+func (s *Store) Key() ([]byte, error) { return keyIn(s.dir) }
+
+// keyIn returns the key in the file of that name in a directory.
+func keyIn(dir string) ([]byte, error) {
+	file := filepath.Join(dir, keyFile)
 	for range 2 {
 		key, err := os.ReadFile(file)
 		switch {
@@ -25,7 +30,7 @@ func (s *Store) Key() ([]byte, error) {
 		case !errors.Is(err, os.ErrNotExist):
 			return nil, err
 		}
-		if err := makeKey(s.dir, file); err != nil && !errors.Is(err, os.ErrExist) {
+		if err := makeKey(dir, file); err != nil && !errors.Is(err, os.ErrExist) {
 			return nil, err
 		}
 	}

@@ -26,6 +26,9 @@ type Place struct {
 type Server struct {
 	// Name is the server's name in the configuration.
 	Name string `json:"name"`
+	// Principal is who the lists were for, of a server that runs for each client
+	// apart; "" for all.
+	Principal string `json:"principal,omitempty"`
 	// Key says how the server is reached: lists kept under another key are
 	// another server's.
 	Key string `json:"key"`

@@ -136,9 +136,12 @@ func (s *Store) Index() Index {
 
 // Server returns what was last written of a server, however it was reached
 // then; false if there is nothing.
-func (s *Store) Server(name string) (Server, bool) {
+func (s *Store) Server(name string) (Server, bool) { return s.ServerOf(name, "") }
+
+// ServerOf is Server for the lists that a server has for one principal.
+func (s *Store) ServerOf(name, principal string) (Server, bool) {
 	var v Server
-	if !s.read(s.serverFile(name), &v) || v.Name != name {
+	if !s.read(s.serverFile(name, principal), &v) || v.Name != name || v.Principal != principal {
 		return Server{}, false
 	}
 	return v, true
@@ -158,7 +161,7 @@ func (s *Store) Peer(name, key string) (Peer, bool) {
 func (s *Store) SaveIndex(x Index) { s.save(s.indexFile(), x) }
 
 // SaveServer keeps a server's lists. v must not change afterwards.
-func (s *Store) SaveServer(v Server) { s.save(s.serverFile(v.Name), v) }
+func (s *Store) SaveServer(v Server) { s.save(s.serverFile(v.Name, v.Principal), v) }
 
 // SavePeer keeps how a server is spoken to. v must not change afterwards.
 func (s *Store) SavePeer(v Peer) { s.save(s.peerFile(v.Name), v) }
@@ -178,7 +181,10 @@ func (s *Store) Flush() error {
 func (s *Store) indexFile() string { return filepath.Join(s.dir, "index.json") }
 
 // serverFile names a server's file by a digest: names are any text.
-func (s *Store) serverFile(name string) string {
+func (s *Store) serverFile(name, principal string) string {
+	if principal != "" {
+		name = digest(name) + digest(principal)
+	}
 	return filepath.Join(s.dir, serverDir, digest(name)+".lists.json")
 }
 

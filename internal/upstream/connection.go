@@ -110,6 +110,9 @@ func (s *Server) serve(ctx context.Context, cl *client.Client, g *gate, connecte
 		c.tellAll(&info)
 	}
 	s.info.Store(&info)
+	if s.parent != nil {
+		s.parent.info.Store(&info)
+	}
 	s.agreed.begin()
 	if !s.opts.HTTP {
 		s.flights.exorcise()

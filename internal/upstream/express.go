@@ -31,6 +31,10 @@ func (s *Server) Subscribe(uris []string) {
 // SetLevel says how severe the log messages of a server with sessions must be at
 // least. It holds for all connections to come. "": the server is not asked.
 func (s *Server) SetLevel(level string) {
+	if s.private != nil {
+		s.private.setLevel(level)
+		return
+	}
 	s.mu.Lock()
 	s.level = level
 	s.mu.Unlock()

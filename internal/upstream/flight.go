@@ -138,6 +138,8 @@ type flights struct {
 	last    int64
 	byToken map[int64]*flight
 	ghosts  []ghost // the oldest first
+
+	others jsonrpc.Handler // of requests that are about none; nil: they are refused
 }
 
 // ghost is a request that ended here without an answer, be it that it was
@@ -191,6 +193,13 @@ func (fs *flights) exorcise() {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	fs.ghosts = nil
+}
+
+// any reports whether a request is with the server.
+func (fs *flights) any() bool {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return len(fs.byToken) > 0
 }
 
 // find returns the request with a progress token; nil if there is none.
@@ -255,6 +264,9 @@ func (fs *flights) hear(m *jsonrpc.Message) bool {
 func (fs *flights) route(*jsonrpc.Message) jsonrpc.Handler {
 	if f := fs.only(); f != nil {
 		return jsonrpc.HandlerFunc(f.answer)
+	}
+	if fs.others != nil {
+		return fs.others
 	}
 	return jsonrpc.HandlerFunc(refuse)
 }

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -44,6 +45,13 @@ type Options struct {
 	// Known is what is remembered of the server.
 	Known Known
 	Hooks Hooks
+	// PerClient: the server runs for each client apart, with the options that
+	// this returns: see Server.For. It is called under a lock and does no more than
+	// that. nil: clients share it.
+	PerClient func(Client) Options
+	// Ask answers the requests of the server that no call of ours has provably
+	// caused. nil: they are refused.
+	Ask func(ctx context.Context, srv *Server, req *jsonrpc.Request) (jsontext.Value, error)
 	// Hide returns what may be shown of text that tells of a failure, which may
 	// quote the server: of errors and warnings in Status and Lists, and of errors
 	// from Call that are not the server's answer. nil: everything.
@@ -70,6 +78,8 @@ type Hooks struct {
 	// State gets each change of Status.State, of Status.LastErr or of a list's
 	// error, in order, on the goroutine that found out. It must return soon.
 	State func(Status)
+	// Begin is called by Run before anything else.
+	Begin func(*Server)
 	// Notification gets what the server says on its own, but for list changes,
 	// on the goroutine that reads. It must not block.
 	Notification func(m *jsonrpc.Message)

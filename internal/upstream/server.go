@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/mcp-roster/roster/client"
 	"github.com/mcp-roster/roster/jsonrpc"
 	"github.com/mcp-roster/roster/mcp"
@@ -25,6 +26,8 @@ type Server struct {
 	slots    chan struct{}                     // one per request that runs
 	queued   atomic.Int64
 	flights  flights
+	private  *private // nil: clients share the server
+	parent   *Server  // of a client's own server, what stands for them all; else nil
 	agreed   agreed
 	kick     chan struct{} // one slot: something for Run to look at
 	// shelves has what is known of each kind. It belongs to the goroutine that
@@ -67,6 +70,14 @@ func New(opts Options) *Server {
 		info := opts.Known.Server
 		s.info.Store(&info)
 	}
+	if opts.PerClient != nil {
+		s.private = &private{server: s, by: make(map[any]*instance), ending: make(map[any]*instance)}
+	}
+	if opts.Ask != nil {
+		s.flights.others = jsonrpc.HandlerFunc(func(ctx context.Context, r *jsonrpc.Request) (jsontext.Value, error) {
+			return opts.Ask(ctx, s, r)
+		})
+	}
 	for i, list := range opts.Known.Lists {
 		s.shelves[i] = newShelf(list, opts.BackoffMin, opts.BackoffMax)
 		if list != nil {
@@ -95,6 +106,9 @@ func (s *Server) Status() Status {
 	st := s.status
 	s.mu.Unlock()
 	st.InFlight, st.Queued = len(s.slots), int(s.queued.Load())
+	if s.private != nil {
+		return s.private.status(st)
+	}
 	return st
 }
 
@@ -196,6 +210,13 @@ func newBackoff(first, most time.Duration) *backoff.ExponentialBackOff {
 // Run keeps the server connected until ctx ends, and returns when all that it
 // started has ended. It may be called once.
 func (s *Server) Run(ctx context.Context) {
+	if s.private != nil {
+		s.private.run(ctx)
+		return
+	}
+	if s.opts.Hooks.Begin != nil {
+		s.opts.Hooks.Begin(s)
+	}
 	pause := newBackoff(s.opts.BackoffMin, s.opts.BackoffMax)
 	remembered := s.opts.Known.Server.Version
 	var first sync.Once
@@ -264,8 +285,12 @@ func (s *Server) wait(ctx context.Context, err error, pause time.Duration, over 
 		over()
 		return
 	}
+	state := Down
+	if _, login := errors.AsType[LoginError](err); login {
+		state = NeedsLogin
+	}
 	s.setStatus(func(st *Status) {
-		st.State, st.LastErr, st.NextTry = Down, err, time.Now().Add(pause)
+		st.State, st.LastErr, st.NextTry = state, err, time.Now().Add(pause)
 	})
 	over()
 	s.opts.Logger.Debug("server is down", "server", s.opts.Name, "err", err, "pause", pause)

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -19,7 +20,17 @@ const (
 	Degraded State = "degraded" // connected, but a list is not known to be whole
 	Down     State = "down"     // not connected; NextTry says when it is tried
 	Disabled State = "disabled" // switched off, or stopped
+	Idle     State = "idle"     // runs for each client apart, and for none now
+	// NeedsLogin is Down because the server wants a login that only a user can do.
+	NeedsLogin State = "needs login"
 )
+
+// LoginError is an error of a wire whose server wants a login that only a user
+// can do.
+type LoginError interface {
+	error
+	NeedsLogin() (server string)
+}
 
 // Status is what is known of a server at one moment.
 type Status struct {
@@ -38,6 +49,8 @@ type Status struct {
 	Kinds    [len(mcp.Kinds)]KindStatus
 	InFlight int // requests that run
 	Queued   int // requests that wait
+	// Clients has those that run for one client each.
+	Clients []ClientStatus
 }
 
 // KindStatus is what is known of one list.
@@ -58,6 +71,9 @@ type UnavailableError struct {
 }
 
 func (e *UnavailableError) Error() string {
+	if login, ok := errors.AsType[LoginError](e.LastErr); ok && e.State == NeedsLogin {
+		return login.Error()
+	}
 	text := fmt.Sprintf("server %q is %s", e.Server, e.State)
 	if e.LastErr != nil {
 		text += ": " + e.LastErr.Error()
