@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -35,16 +36,22 @@ func (g *gateway) bridged(v mcp.Version) *mcptest.Caller {
 	return mcptest.CallPipes(g.t, v, func(ctx context.Context, in io.Reader, out io.Writer) error {
 		return bridge.Run(ctx, in, out, bridge.Options{
 			Connect: func(ctx context.Context) (bridge.Conn, error) {
-				var seat *app.Seat
-				within(g.t, patience, "a gateway is there", func() (ok bool) {
-					var err error
-					seat, err = app.Join(ctx, g.load(nil), []string{g.file()})
-					return err == nil || ctx.Err() != nil
-				})
-				if seat == nil {
-					return nil, context.Cause(ctx)
+				tick := time.NewTicker(2 * time.Millisecond)
+				defer tick.Stop()
+				for {
+					cfg, _, err := config.Load([]string{g.file()}, nil)
+					if err != nil {
+						return nil, err
+					}
+					if seat, err := app.Join(ctx, cfg, []string{g.file()}); err == nil {
+						return seat, nil
+					}
+					select {
+					case <-tick.C:
+					case <-ctx.Done():
+						return nil, context.Cause(ctx)
+					}
 				}
-				return seat, nil
 			},
 			Logger: slog.New(slog.NewTextHandler(g.log, nil)),
 		})

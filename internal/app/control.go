@@ -110,6 +110,7 @@ func (a *App) listenLocally(socket socketLock) {
 		a.log.Warn("commands will not find this gateway", "err", err)
 		return
 	}
+	a.socket = l
 	a.serving.Go(func() { // ends with Close
 		a.serveLocally(l)
 		socket.release()
@@ -118,7 +119,7 @@ func (a *App) listenLocally(socket socketLock) {
 
 func (a *App) serveLocally(l net.Listener) {
 	defer func() { _ = l.Close() }() // Serve does not if it comes after Shutdown
-	if err := a.operator.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := a.operator.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 		a.log.Error("commands do not find this gateway any more", "err", err)
 	}
 }

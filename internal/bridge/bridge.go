@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/mcp-roster/roster/stdio"
@@ -58,12 +59,15 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, opts Options) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	b := &bridge{opts: opts, out: stdio.NewWriter(out), frames: make(chan read), talk: newTalk()}
+	b := &bridge{opts: opts, out: stdio.NewWriter(out), frames: make(chan read), over: make(chan struct{}), talk: newTalk()}
 	go b.readClient(ctx, in) // ends with in, or at the first message after ctx
 	for again := false; ; again = true {
-		conn, err := opts.Connect(ctx)
+		conn, err := b.connect(ctx)
 		if err != nil {
 			return errors.Join(err, b.fail(b.talk.end()))
+		}
+		if conn == nil {
+			return b.fail(b.talk.end())
 		}
 		err = b.serve(ctx, conn, again)
 		if !errors.Is(err, errLost) {
@@ -81,6 +85,7 @@ type bridge struct {
 	opts   Options
 	out    *stdio.Writer // used by the reader of the gateway, and when there is none
 	frames chan read
+	over   chan struct{} // closed when the client says no more
 	talk   *talk
 }
 
@@ -94,6 +99,9 @@ func (b *bridge) readClient(ctx context.Context, in io.Reader) {
 	r := stdio.NewReader(in, nil)
 	for {
 		frame, err := r.ReadFrame()
+		if err != nil {
+			close(b.over)
+		}
 		select {
 		case b.frames <- read{frame, err}:
 		case <-ctx.Done():
@@ -103,6 +111,32 @@ func (b *bridge) readClient(ctx context.Context, in io.Reader) {
 			return
 		}
 	}
+}
+
+// connect returns a gateway; nil if the client has ended before there was one.
+func (b *bridge) connect(ctx context.Context) (Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	connected := make(chan struct{})
+	var watcher sync.WaitGroup
+	watcher.Go(func() { // ends when connected is closed
+		select {
+		case <-b.over:
+			cancel()
+		case <-connected:
+		}
+	})
+	conn, err := b.opts.Connect(ctx)
+	close(connected)
+	watcher.Wait()
+	defer cancel()
+	if err != nil {
+		select {
+		case <-b.over:
+			return nil, nil
+		default:
+		}
+	}
+	return conn, err
 }
 
 // fail tells the client what has become of requests and questions.

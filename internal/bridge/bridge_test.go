@@ -343,6 +343,32 @@ func TestLost_Unsent(t *testing.T) {
 	s.gateway().hears(opening)
 }
 
+// TestOver has the client end while there is no gateway.
+func TestOver(t *testing.T) {
+	ours, theirs := pair(t)
+	looking := make(chan struct{})
+	ended := make(chan error, 1)
+	go func() { // ends with the client
+		ended <- bridge.Run(t.Context(), theirs, theirs, bridge.Options{Connect: func(ctx context.Context) (bridge.Conn, error) {
+			close(looking)
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}})
+	}()
+	<-looking
+	if err := ours.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Error("the bridge does not end")
+	}
+}
+
 // TestStop ends the bridge while both pipes are idle.
 func TestStop(t *testing.T) {
 	s := begin(t, 1)
