@@ -33,7 +33,7 @@ type Conn interface {
 // Options configures Run. Connect is required.
 type Options struct {
 	// Connect returns a gateway: the first, and another one each time that one has
-	// ended. Its error ends Run.
+	// ended. ctx is for the search alone, not for the connection. Its error ends Run.
 	Connect func(ctx context.Context) (Conn, error)
 	// Logger is told when a gateway has ended. nil: nobody is.
 	Logger *slog.Logger

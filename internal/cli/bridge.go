@@ -75,7 +75,8 @@ func (s *seats) connect(ctx context.Context) (bridge.Conn, error) {
 	}
 	in, toGateway := io.Pipe()
 	fromGateway, out := io.Pipe()
-	go func() { // ends with the connection, or ctx
+	ctx = context.WithoutCancel(ctx)
+	go func() { // ends with the connection
 		err := s.own.ServeStdio(ctx, in, out)
 		_ = in.CloseWithError(io.ErrClosedPipe) // a pipe in memory
 		_ = out.CloseWithError(err)             // likewise; nil is the end
@@ -106,7 +107,7 @@ func (s *seats) find(ctx context.Context) (bridge.Conn, error) {
 			s.opts.alone = s.opts.alone && waited < joinTime
 			a, err := s.prog.startServing(ctx, s.opts, conf, s.log, "")
 			if err == nil {
-				s.own, s.unwatch = a, s.prog.hangups(ctx, a, s.stop)
+				s.own, s.unwatch = a, s.prog.hangups(context.WithoutCancel(ctx), a, s.stop)
 				return nil, nil
 			}
 			if !errors.Is(err, app.ErrTaken) {
