@@ -196,3 +196,28 @@ func TestControl_Logs(t *testing.T) {
 		t.Errorf("the end: %v", err)
 	}
 }
+
+// TestControl_Yield has a gateway that does not end with a client start beside one
+// that does: commands find it from then on, and when it has ended the other one.
+func TestControl_Yield(t *testing.T) {
+	g := stoppedGateway(t)
+	g.brief = true
+	g.start("")
+	if got := g.found(); got != g.URL() {
+		t.Fatalf("found %q, want %q", got, g.URL())
+	}
+	ctx := t.Context()
+	second, err := app.Start(ctx, app.Options{Config: g.load(nil), Files: []string{g.file()}, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := ""
+	if err = second.Listen(ctx, "127.0.0.1:0"); err == nil {
+		url = second.URL()
+		eventually(t, "commands find the second", func() bool { return g.found() == url })
+	}
+	if err := errors.Join(err, second.Close()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "commands find the first again", func() bool { return g.found() == g.URL() })
+}
