@@ -36,12 +36,6 @@ func operate(t testing.TB, transport http.RoundTripper, method, route string, v 
 	return resp.StatusCode
 }
 
-func statusOver(t testing.TB, transport http.RoundTripper) (st admin.Status) {
-	t.Helper()
-	operate(t, transport, http.MethodGet, "status", &st)
-	return st
-}
-
 // find returns what reaches the gateway that commands find.
 func (g *gateway) find() (*http.Transport, bool) {
 	g.t.Helper()
@@ -62,7 +56,21 @@ func (g *gateway) found() string {
 		return ""
 	}
 	defer transport.CloseIdleConnections()
-	return statusOver(g.t, transport).URL
+	req, err := http.NewRequestWithContext(bounded(g.t), http.MethodGet, "http://localhost/status", nil)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	asker := http.Client{Transport: transport}
+	resp, err := asker.Do(req)
+	if err != nil {
+		return "" // it has just gone
+	}
+	defer resp.Body.Close()
+	var st admin.Status
+	if err := json.NewDecoder(resp.Body).Decode(&st); err != nil {
+		return ""
+	}
+	return st.URL
 }
 
 // TestControl_LongPath has a state directory whose path is longer than that of a
