@@ -3,8 +3,10 @@ package app
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -36,6 +38,7 @@ func (a *App) local() *http.Server {
 	a.status.Register(mux)
 	a.status.RegisterControls(mux, admin.Controls{Reload: a.Reload, Plan: a.Plan, Journal: &a.journal})
 	mux.Handle(mcpPath, a.handler)
+	mux.HandleFunc("POST "+bridgePath, a.bridge)
 	return &http.Server{
 		Handler: mux, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return a.base },
@@ -47,59 +50,76 @@ func (a *App) local() *http.Server {
 // ended.
 const takeover = time.Second
 
-// announce has commands find this gateway, as soon as no other one of its
-// configuration is found. It returns when it has tried once; what it starts ends
-// with Close.
-func (a *App) announce() {
-	done, err := a.listenLocally()
-	if errors.Is(err, state.ErrLocked) {
-		a.log.Info("commands go on using the gateway of this configuration that ran before")
-		a.tasks.Go(func() { // ends when the other has, or with Close
-			tick := time.NewTicker(takeover)
-			defer tick.Stop()
-			for errors.Is(err, state.ErrLocked) {
-				select {
-				case <-tick.C:
-					done, err = a.listenLocally()
-				case <-a.reloading.closing:
-					return
-				}
-			}
-			a.announced(err, done)
-		})
-		return
-	}
-	a.announced(err, done)
+// socketLock is the outcome of an attempt to get the lock of a socket: only who has
+// it listens there.
+type socketLock struct {
+	lock io.Closer // nil: not got
+	err  error
 }
 
-func (a *App) announced(err error, serve func()) {
+// lockSocket tries to get the lock of the socket in a state directory.
+func lockSocket(dir string) (l socketLock) {
+	const private = 0o700
+	if l.err = os.MkdirAll(dir, private); l.err == nil {
+		l.lock, l.err = state.Lock(filepath.Join(dir, "control.lock"))
+	}
+	return l
+}
+
+// taken reports whether another gateway has the lock.
+func (l socketLock) taken() bool { return errors.Is(l.err, state.ErrLocked) }
+
+func (l socketLock) release() {
+	if l.lock != nil {
+		_ = l.lock.Close() // it ends with the process, too
+	}
+}
+
+// announce has commands find this gateway, as soon as no other one of its
+// configuration is found. What it starts ends with Close.
+func (a *App) announce(socket socketLock) {
+	if !socket.taken() {
+		a.listenLocally(socket)
+		return
+	}
+	a.log.Info("commands go on using the gateway of this configuration that ran before")
+	a.tasks.Go(func() { // ends when the other has, or with Close
+		tick := time.NewTicker(takeover)
+		defer tick.Stop()
+		for socket.taken() {
+			select {
+			case <-tick.C:
+				socket = lockSocket(a.store.Dir())
+			case <-a.reloading.closing:
+				return
+			}
+		}
+		a.listenLocally(socket)
+	})
+}
+
+// listenLocally listens on the socket whose lock it has, if it has.
+func (a *App) listenLocally(socket socketLock) {
+	var l net.Listener
+	err := socket.err
+	if err == nil {
+		l, err = admin.Listen(a.base, a.store.Dir())
+	}
 	if err != nil {
+		socket.release()
 		a.log.Warn("commands will not find this gateway", "err", err)
 		return
 	}
-	a.serving.Go(serve) // ends with Close
-}
-
-// listenLocally takes the lock of the socket, and returns what serves it.
-func (a *App) listenLocally() (serve func(), err error) {
-	dir := a.store.Dir()
-	lock, err := state.Lock(filepath.Join(dir, "control.lock"))
-	if err != nil {
-		return nil, err
-	}
-	l, err := admin.Listen(a.base, dir)
-	if err != nil {
-		return nil, errors.Join(err, lock.Close())
-	}
-	return func() {
+	a.socket = l
+	a.serving.Go(func() { // ends with Close
 		a.serveLocally(l)
-		_ = lock.Close() // it ends with the process, too
-	}, nil
+		socket.release()
+	})
 }
 
 func (a *App) serveLocally(l net.Listener) {
 	defer func() { _ = l.Close() }() // Serve does not if it comes after Shutdown
-	if err := a.operator.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := a.operator.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 		a.log.Error("commands do not find this gateway any more", "err", err)
 	}
 }

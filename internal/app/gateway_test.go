@@ -161,9 +161,13 @@ func (g *gateway) http(v mcp.Version) *mcptest.Caller {
 	return mcptest.CallHTTP(g.t, g.URL(), v)
 }
 
-// pipes returns a client of the gateway over pipes.
+// pipes returns a client of the gateway over pipes; with the newest versions one that
+// another process would be asked to serve.
 func (g *gateway) pipes(v mcp.Version) *mcptest.Caller {
 	g.t.Helper()
+	if v == mcp.Latest || v == mcp.LatestSession {
+		return g.bridged(v)
+	}
 	return mcptest.CallPipes(g.t, v, func(ctx context.Context, in io.Reader, out io.Writer) error {
 		return g.ServeStdio(ctx, in, out)
 	})
