@@ -68,19 +68,18 @@ func TestLogin(t *testing.T) {
 	var shown strings.Builder
 	call := func(name, want string) string {
 		t.Helper()
-		var got string
-		g.until("a call of "+name+" is answered", func(admin.Status) bool { // a new login may have the server start anew
+		got := ""
+		// The status says that a server is ready before its tools are listed, and a new
+		// login may have it start anew.
+		g.until("a call of "+name+" says "+want, func(admin.Status) bool {
 			a, err := c.Call(bounded(t), mcp.MethodToolsCall, `{"name":"`+name+`","arguments":{}}`)
 			if err != nil {
 				t.Fatal(err)
 			}
 			got = a.Result + a.Error
-			return !strings.Contains(got, "is starting")
+			return strings.Contains(got, want)
 		})
 		shown.WriteString(got)
-		if !strings.Contains(got, want) {
-			t.Errorf("%s: %s, want %q", name, got, want)
-		}
 		return got
 	}
 	call("other__t", "done")
@@ -108,9 +107,16 @@ func TestLogin(t *testing.T) {
 	is.Expire()
 	for range 20 {
 		calls.Go(func() {
-			a, err := g.http(mcp.Latest).Call(bounded(t), mcp.MethodToolsCall, `{"name":"hosted__t","arguments":{}}`)
-			if err != nil || !strings.Contains(a.Result, "done") {
-				t.Errorf("%+v, %v", a, err)
+			ctx, c := bounded(t), g.http(mcp.Latest)
+			for { // the login just now may have the server start anew
+				a, err := c.Call(ctx, mcp.MethodToolsCall, `{"name":"hosted__t","arguments":{}}`)
+				if away := strings.Contains(a.Result, "is starting") || strings.Contains(a.Result, "a moment ago"); err == nil && away {
+					continue
+				}
+				if err != nil || !strings.Contains(a.Result, "done") {
+					t.Errorf("%+v, %v", a, err)
+				}
+				return
 			}
 		})
 	}
@@ -187,7 +193,11 @@ func TestLogin_Elicitation(t *testing.T) {
 		}
 		return string(body)
 	}
-	asked := post(params + "}")
+	asked := ""
+	g.until("the call asks for a visit", func(admin.Status) bool {
+		asked = post(params + "}")
+		return strings.Contains(asked, "input_required")
+	})
 	at := strings.ReplaceAll(loginURL.FindString(asked), `\u0026`, "&")
 	state := regexp.MustCompile(`"requestState":"([^"]+)"`).FindStringSubmatch(asked)
 	if at == "" || state == nil || !strings.Contains(asked, `"mode":"url"`) {
@@ -198,9 +208,10 @@ func TestLogin_Elicitation(t *testing.T) {
 		answered <- post(params + `,"inputResponses":{"visit1":{"action":"accept"}},"requestState":"` + state[1] + `"}`)
 	}()
 	visit(t, at)
-	if got := <-answered; !strings.Contains(got, "done") {
+	if got := <-answered; !strings.Contains(got, "done") && !strings.Contains(got, "is starting") && !strings.Contains(got, "a moment ago") {
 		t.Errorf("after the login: %s", got)
 	}
+	g.until("the tool is called", func(admin.Status) bool { return strings.Contains(post(params+"}"), "done") })
 }
 
 // Two entries of one server with a credential each: when one is refused, the
@@ -361,25 +372,18 @@ func TestLogin_StepUp(t *testing.T) {
 	c := g.http(mcp.Latest)
 	call := func(name, want string) {
 		t.Helper()
-		var got string
 		g.until("a call of "+name+" says "+want, func(admin.Status) bool {
 			a, err := c.Call(bounded(t), mcp.MethodToolsCall, `{"name":"hosted__`+name+`","arguments":{}}`)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got = a.Result + a.Error
-			return strings.Contains(got, want) || !strings.Contains(got, "is starting")
+			return strings.Contains(a.Result, want)
 		})
-		if !strings.Contains(got, want) {
-			t.Errorf("%s: %s, want %q", name, got, want)
-		}
 	}
 	call("read", "done")
 	call("write", "more permissions (write)")
 	call("read", "done")
-	if st := g.server("hosted"); st.State != upstream.Ready {
-		t.Errorf("the server is %s", st.State)
-	}
+	g.until("the server is ready", func(admin.Status) bool { return g.server("hosted").State == upstream.Ready })
 	logIn(t, g, "hosted")
 	g.until("the new login is used", func(admin.Status) bool {
 		_, used := granted.Load("read offline_access write")
