@@ -32,6 +32,7 @@
 //	cwd             working directory; also workingDir, working_dir, workdir, dir
 //	url             also serverUrl; httpUrl is a URL that is never sse
 //	headers         object; also http_headers
+//	forwardHeaders  names of fields of clients' requests that the server gets, too
 //	bearer          token, or {"env": NAME}, {"file": path}, {"keyring": name} or
 //	                {"command": [program, argument, ...]}
 //	oauth           true (as the server says), false (never), or an object with clientId,
@@ -45,6 +46,7 @@
 //	timeout         for a request; also requestTimeout and call_tool_timeout, which win
 //	connectTimeout  also connectionTimeout, init_timeout, ready_timeout
 //	scope           shared (default) or client
+//	roots           folders to tell the server of: paths or file: URIs; default roster.roots
 //
 // A variable in env may be any, LD_PRELOAD, NODE_OPTIONS and the like among them:
 // whoever writes the file may run any command anyway. Read no file that others
@@ -127,6 +129,9 @@ type Server struct {
 	// Headers are sent with every request, in file order, each name once and
 	// in its canonical form.
 	Headers []Pair
+	// ForwardHeaders are the fields of clients' requests, in their canonical form,
+	// that the server gets with their calls.
+	ForwardHeaders []string
 	// Bearer is the token that requests carry; nil: none.
 	Bearer *Bearer
 	// OAuth says how to log in; nil: as the server says when it wants it.
@@ -149,6 +154,10 @@ type Server struct {
 
 	// Scope says whether clients share the server.
 	Scope Scope
+	// Roots are URIs of folders that a server which clients share is told to work
+	// in when it asks; Settings.Roots if the entry has none. Nil: it is told that
+	// there are no roots. One that runs for each client asks its client.
+	Roots []string
 
 	// At is where the entry starts. It says nothing about the server: leave
 	// it out when comparing.

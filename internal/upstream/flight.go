@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -46,6 +47,10 @@ type flight struct {
 	server *Server
 	token  int64
 	caller jsontext.Value // the caller's progress token; nil: it has none
+	slot   slot
+	// answered: the response has come. What the server says from then on is not
+	// about this request, even while it is still among the flights.
+	answered atomic.Bool
 	clock
 }
 
@@ -58,8 +63,10 @@ func (f *flight) start(ctx context.Context, timeout, most time.Duration) context
 func (f *flight) on(c *connection) client.Request {
 	req := client.Request{
 		Method: f.Method, Params: f.Params, Edits: f.Edits, Caller: f.Caller, Header: f.Header,
-		Token: strconv.AppendInt(nil, f.token, 10),
+		Token:    strconv.AppendInt(nil, f.token, 10),
+		Answered: func() { f.answered.Store(true) },
 	}
+	f.answered.Store(false) // it may be sent again
 	if f.server.opts.HTTP { // where a request has a stream of its own
 		req.Message = func(m *jsonrpc.Message) {
 			if m.IsNotification() && !f.hear(m) {
@@ -110,6 +117,9 @@ func (f *flight) progress(m *jsonrpc.Message) {
 // answer answers a request of the server. Its deadline waits meanwhile, as far as
 // the longest goes.
 func (f *flight) answer(ctx context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
+	if req.Method == mcp.MethodRootsList && f.server.opts.Roots != nil {
+		return f.server.opts.Roots, nil
+	}
 	if f.Ask == nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "method not found: %s", req.Method)
 	}
@@ -121,6 +131,8 @@ func (f *flight) answer(ctx context.Context, req *jsonrpc.Request) (jsontext.Val
 	defer context.AfterFunc(f.ctx, func() { cancel(context.Cause(f.ctx)) })()
 	f.hold()
 	defer f.release()
+	f.server.lend(&f.slot)
+	defer f.server.takeBack(&f.slot)
 	return f.Ask(ctx, req)
 }
 
@@ -139,7 +151,7 @@ type flights struct {
 	byToken map[int64]*flight
 	ghosts  []ghost // the oldest first
 
-	others jsonrpc.Handler // of requests that are about none; nil: they are refused
+	others jsonrpc.Handler // of requests of the server that are about none
 }
 
 // ghost is a request that ended here without an answer, be it that it was
@@ -195,11 +207,11 @@ func (fs *flights) exorcise() {
 	fs.ghosts = nil
 }
 
-// any reports whether a request is with the server.
-func (fs *flights) any() bool {
+// count returns how many requests are with the server.
+func (fs *flights) count() int {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	return len(fs.byToken) > 0
+	return len(fs.byToken)
 }
 
 // find returns the request with a progress token; nil if there is none.
@@ -210,7 +222,10 @@ func (fs *flights) find(token jsontext.Value) *flight {
 	}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	return fs.byToken[n]
+	if f := fs.byToken[n]; f != nil && !f.answered.Load() {
+		return f
+	}
+	return nil
 }
 
 // only returns the one request that is with the server; nil if there is none, or
@@ -218,14 +233,17 @@ func (fs *flights) find(token jsontext.Value) *flight {
 func (fs *flights) only() *flight {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if len(fs.byToken) != 1 {
-		return nil
-	}
 	var one *flight
 	for _, f := range fs.byToken {
-		one = f
+		switch {
+		case f.answered.Load():
+		case one != nil:
+			return nil
+		default:
+			one = f
+		}
 	}
-	if fs.hauntedLocked(one) {
+	if one == nil || fs.hauntedLocked(one) {
 		return nil
 	}
 	return one
@@ -265,10 +283,7 @@ func (fs *flights) route(*jsonrpc.Message) jsonrpc.Handler {
 	if f := fs.only(); f != nil {
 		return jsonrpc.HandlerFunc(f.answer)
 	}
-	if fs.others != nil {
-		return fs.others
-	}
-	return jsonrpc.HandlerFunc(refuse)
+	return fs.others
 }
 
 // answer routes a request when it is handled.
@@ -276,8 +291,14 @@ func (fs *flights) answer(ctx context.Context, req *jsonrpc.Request) (jsontext.V
 	return fs.route(nil).Handle(ctx, req)
 }
 
-// refuse answers a question that nobody can be asked.
-func refuse(_ context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
+// answerStray answers a question that belongs to no call.
+func (s *Server) answerStray(ctx context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
+	switch {
+	case req.Method == mcp.MethodRootsList && s.opts.Roots != nil:
+		return s.opts.Roots, nil
+	case s.opts.Ask != nil:
+		return s.opts.Ask(ctx, s, req)
+	}
 	return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,
 		"%s: it is not clear which of this server's calls this is about, so nobody can be asked", req.Method)
 }
