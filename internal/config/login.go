@@ -133,13 +133,9 @@ func readLogin(r *reader, members []member, silent []string) *OAuth {
 	switch at := members; {
 	case len(at) == 0 || r.failure != nil:
 	case o.Assertion != nil:
-		if !o.ClientCredentials {
-			r.fail(at[0].at, at[0].field, `"assertion" needs "grant": "jwt-bearer"`)
-		}
-	case jwtBearer:
-		r.fail(at[0].at, at[0].field, `jwt-bearer needs an "assertion"`)
+		o.ClientCredentials = true
 	case o.ClientCredentials && (o.ClientID == "" || o.ClientSecret == "" && o.PrivateKey == ""):
-		r.fail(at[0].at, at[0].field, `client_credentials needs "clientId", and "clientSecret" or "privateKey"`)
+		r.fail(at[0].at, at[0].field, `client_credentials needs "clientId", and "clientSecret" or "privateKey"; jwt-bearer needs an "assertion"`)
 	case o.ClientSecret != "" && o.ClientID == "", o.PrivateKey != "" && o.ClientID == "":
 		r.fail(at[0].at, at[0].field, `a secret or a key is of a client: "clientId" is missing`)
 	}
@@ -149,10 +145,10 @@ func readLogin(r *reader, members []member, silent []string) *OAuth {
 func readGrant(r *reader, m member, o *OAuth) {
 	switch s, ok := r.literal(m); {
 	case !ok || s == "authorization_code":
-	case s == "client_credentials":
+	case s == "client_credentials", s == "jwt-bearer":
 		o.ClientCredentials = true
 	default:
-		r.fail(m.value.StartOffset, m.field, `%s is not a grant; it is "authorization_code" or "client_credentials"`, quote(s))
+		r.fail(m.value.StartOffset, m.field, `%s is not a grant; it is "authorization_code", "client_credentials" or "jwt-bearer"`, quote(s))
 	}
 }
 
