@@ -130,6 +130,9 @@ func TestPrivate_OneProcessEach(t *testing.T) {
 	if seen[one][0] == seen[two][0] {
 		t.Error("two clients share a process")
 	}
+	if items := get(t, g, "/items?name=s__who", http.StatusOK); !strings.Contains(items, `"server": "s"`) {
+		t.Errorf("items %s", items)
+	}
 	if got := len(g.server("s").Clients); got != 2 {
 		t.Errorf("status has %d clients", got)
 	}
