@@ -65,8 +65,8 @@ func everythingFeatures(resources bool) []use {
 		toggle := op{Method: "tools/call", Name: "toggle-subscriber-updates", Arguments: map[string]any{}}
 		all = append(all,
 			use{op: op{Method: "resources/subscribe", Name: uri}, want: "{}"},
-			use{op: toggle, want: "Started", heard: []string{"updated " + uri}},
-			use{op: toggle, want: "Stopped"},
+			use{op: toggle, want: "Started", heard: []string{"updated " + uri}, fresh: true},
+			use{op: toggle, want: "Stopped", fresh: true},
 			use{op: op{Method: "resources/unsubscribe", Name: uri}, want: "{}"})
 	}
 	return append(all, use{

@@ -417,8 +417,8 @@ func checkUse(u use, r *report, i int, direct *report, j int) error {
 	if err := u.check(r, i); err != nil {
 		return err
 	}
-	if j >= len(direct.Ops) {
-		return nil // the server itself does not do it for this client
+	if u.fresh || j >= len(direct.Ops) {
+		return nil // the latter: the server itself does not do it for this client
 	}
 	if err := sameResult(r.Ops[i].Result, direct.Ops[j].Result); err != nil {
 		return fmt.Errorf("%v: %w", u.op, err)

@@ -50,6 +50,7 @@ type use struct {
 	want  string
 	heard []string // what the client must hear and be asked meanwhile, in order
 	since string   // the first protocol version of clients that can
+	fresh bool     // its result is another each time
 }
 
 // A world is the servers of one test, with a directory for what they keep.
