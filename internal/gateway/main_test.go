@@ -11,7 +11,7 @@ import (
 var update = flag.Bool("update", false, "write testdata and docs/compatibility.md anew")
 
 // patience bounds every wait of the tests that use real time.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
