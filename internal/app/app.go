@@ -95,7 +95,7 @@ type App struct {
 	http     *http.Server // nil: no port
 	operator *http.Server // for those who may read the state directory
 	inside   *pipes       // for this process
-	socket   net.Listener // of operator, for other processes; nil: there is none
+	door     door         // of operator, for other processes
 	seats    seats
 	journal  admin.Journal
 	serving  sync.WaitGroup
@@ -262,10 +262,8 @@ func (a *App) Close() error {
 		a.opening.Stop()
 	}
 	a.reloading.close()
+	a.door.shut(true)
 	a.tasks.Wait()
-	if a.socket != nil {
-		_ = a.socket.Close() // another gateway may take the place
-	}
 	a.journal.Close()
 	a.seats.close()
 	a.server.Close()

@@ -3,13 +3,10 @@ package app
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/mcp-roster/roster/internal/admin"
 	"github.com/mcp-roster/roster/internal/config"
@@ -39,82 +36,12 @@ func (a *App) local() *http.Server {
 	a.status.RegisterControls(mux, admin.Controls{Reload: a.Reload, Plan: a.Plan, Journal: &a.journal})
 	mux.Handle(mcpPath, a.handler)
 	mux.HandleFunc("POST "+bridgePath, a.bridge)
+	mux.HandleFunc("POST "+yieldPath, a.yield)
 	return &http.Server{
 		Handler: mux, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return a.base },
 		ErrorLog:    a.errorLog(),
 	}
-}
-
-// takeover is how often a gateway looks whether the one that commands use has
-// ended.
-const takeover = time.Second
-
-// socketLock is the outcome of an attempt to get the lock of a socket: only who has
-// it listens there.
-type socketLock struct {
-	lock io.Closer // nil: not got
-	err  error
-}
-
-// lockSocket tries to get the lock of the socket in a state directory.
-func lockSocket(dir string) (l socketLock) {
-	const private = 0o700
-	if l.err = os.MkdirAll(dir, private); l.err == nil {
-		l.lock, l.err = state.Lock(filepath.Join(dir, "control.lock"))
-	}
-	return l
-}
-
-// taken reports whether another gateway has the lock.
-func (l socketLock) taken() bool { return errors.Is(l.err, state.ErrLocked) }
-
-func (l socketLock) release() {
-	if l.lock != nil {
-		_ = l.lock.Close() // it ends with the process, too
-	}
-}
-
-// announce has commands find this gateway, as soon as no other one of its
-// configuration is found. What it starts ends with Close.
-func (a *App) announce(socket socketLock) {
-	if !socket.taken() {
-		a.listenLocally(socket)
-		return
-	}
-	a.log.Info("commands go on using the gateway of this configuration that ran before")
-	a.tasks.Go(func() { // ends when the other has, or with Close
-		tick := time.NewTicker(takeover)
-		defer tick.Stop()
-		for socket.taken() {
-			select {
-			case <-tick.C:
-				socket = lockSocket(a.store.Dir())
-			case <-a.reloading.closing:
-				return
-			}
-		}
-		a.listenLocally(socket)
-	})
-}
-
-// listenLocally listens on the socket whose lock it has, if it has.
-func (a *App) listenLocally(socket socketLock) {
-	var l net.Listener
-	err := socket.err
-	if err == nil {
-		l, err = admin.Listen(a.base, a.store.Dir())
-	}
-	if err != nil {
-		socket.release()
-		a.log.Warn("commands will not find this gateway", "err", err)
-		return
-	}
-	a.socket = l
-	a.serving.Go(func() { // ends with Close
-		a.serveLocally(l)
-		socket.release()
-	})
 }
 
 func (a *App) serveLocally(l net.Listener) {

@@ -59,6 +59,7 @@ type gateway struct {
 	log  *logBuffer
 
 	watch bool // its configuration
+	brief bool // it ends with a client
 }
 
 // newGateway starts a gateway of a new configuration and state. settings has
@@ -124,7 +125,7 @@ func (g *gateway) run() {
 	a, err := app.Start(ctx, app.Options{
 		Config: cfg, Problems: problems, Files: []string{file}, Version: "test",
 		Load:  func() (*config.Config, []config.Problem, error) { return config.Load([]string{file}, nil) },
-		Watch: g.watch, Quiet: 30 * time.Millisecond,
+		Watch: g.watch, Brief: g.brief, Quiet: 30 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(g.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
