@@ -49,9 +49,9 @@ dist: ## static binaries for PLATFORMS, man pages, completions and checksums, in
 
 .PHONY: dist-check
 dist-check: ## build what is committed twice, at two paths and without a build cache, and compare the bytes
-	@set -e; tmp=$$(mktemp -d); trap 'chmod -R u+w "$$tmp"; rm -rf "$$tmp"' EXIT; \
+	@set -e; commit=$$(git rev-parse HEAD); tmp=$$(mktemp -d); trap 'chmod -R u+w "$$tmp"; rm -rf "$$tmp"' EXIT; \
 	for copy in one another/place; do \
-		git clone -q . "$$tmp/$$copy"; \
+		git clone -q "$$(git rev-parse --show-toplevel)" "$$tmp/$$copy"; git -C "$$tmp/$$copy" checkout -q --detach "$$commit"; \
 		GOCACHE="$$tmp/cache" $(MAKE) -s -C "$$tmp/$$copy" dist PLATFORMS='$(PLATFORMS)'; \
 		rm -rf "$$tmp/cache"; \
 	done; \
