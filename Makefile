@@ -29,6 +29,36 @@ build: ## compile every package, and bin/roster
 	go build ./...
 	$(if $(wildcard cmd/roster),go build -trimpath -o bin/roster ./cmd/roster)
 
+# What the binaries of a release are made for.
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+
+# The version is that of the tag or commit, which go build writes into the program by itself.
+.PHONY: dist
+dist: ## static binaries for PLATFORMS, man pages, completions and checksums, in dist/
+	rm -rf dist
+	@set -e; for platform in $(PLATFORMS); do \
+		os=$${platform%/*}; arch=$${platform#*/}; name=roster-$$os-$$arch; \
+		if [ $$os = windows ]; then name=$$name.exe; fi; \
+		echo $$name; \
+		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch go build -trimpath -buildvcs=auto -ldflags='-s -w -buildid=' -o dist/$$name ./cmd/roster; \
+	done
+	go run ./cmd/roster docs man dist/man
+	mkdir -p dist/completions
+	@set -e; for shell in bash zsh fish powershell; do go run ./cmd/roster completion $$shell > dist/completions/roster.$$shell; done
+	cd dist && { sha256sum roster-* 2>/dev/null || shasum -a 256 roster-*; } > SHA256SUMS
+
+.PHONY: dist-check
+dist-check: dist ## build what is committed once more, at another path and without a build cache, and compare with dist/
+	@set -e; copy=$$(mktemp -d); trap 'chmod -R u+w "$$copy"; rm -rf "$$copy"' EXIT; \
+	git clone -q . "$$copy/roster"; \
+	GOCACHE="$$copy/cache" $(MAKE) -s -C "$$copy/roster" dist PLATFORMS='$(PLATFORMS)'; \
+	cmp dist/SHA256SUMS "$$copy/roster/dist/SHA256SUMS"; diff -r dist "$$copy/roster/dist"; echo "the same bytes twice"
+
+.PHONY: docs
+docs: ## write docs/commands from what the commands say of themselves
+	rm -rf docs/commands
+	go run ./cmd/roster docs markdown docs/commands
+
 .PHONY: test
 test: ## run the tests under the race detector
 	$(call each,$(GOTEST) -race ./...,$(GOMODULES))
@@ -85,6 +115,10 @@ bench: ## measure the gateway against bare references (bench/README.md)
 interop: ## run foreign clients and servers, of Go and npm, against the gateway
 	$(MAKE) -C interop run
 
+.PHONY: browser
+browser: ## log in to a server through the gateway with a real browser, Chromium
+	$(MAKE) -C interop browser
+
 .PHONY: conformance
 conformance: ## run the protocol's conformance suite against the library and through the gateway
 	$(MAKE) -C conformance test run
@@ -95,7 +129,7 @@ microbench: ## run the Go benchmarks in PKG (./...)
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin
+	rm -rf bin dist
 
 bin/golangci-lint: tools/go.mod tools/go.sum
 	go build -C tools -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -5,10 +5,14 @@
 // when it asks the servers themselves. TestDirect is that second half alone: it checks the clients,
 // the servers and this harness without roster.
 //
-//	make run      install the npm peers, build roster, run TestGateway
-//	make direct   install the npm peers, run TestDirect
+// TestLogin and TestBrowser put a server of the Go SDK behind roster that takes tokens of an OpenID provider,
+// and log in to it, the latter with a real browser.
 //
-// All print a table of clients and servers. The environment variable ROSTER names the binary under
+//	make run      install the npm peers, build roster, run all but TestDirect and TestBrowser
+//	make direct   install the npm peers, run TestDirect
+//	make browser  build roster, run TestBrowser, which needs Chromium (BROWSER_PROGRAM names it)
+//
+// TestGateway and TestDirect print a table of clients and servers. The environment variable ROSTER names the binary under
 // test. Without npm only the Go peers take part, which the output says; where CI is "true", that is
 // a failure.
 package interop

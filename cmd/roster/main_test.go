@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the program as its users do. Each script has a home, a state
 // directory and a configuration directory of its own, $CLIENTS with files as MCP
-// clients write them, and these commands beside those of testscript:
+// clients write them, $DEPLOY with our directory of that name, and these commands beside those of testscript:
 //
 //	exits CODE COMMAND...   run a command, which must end with that code
 //	await                   wait for the gateway of this script; sets $URL, and $BASE without the path
@@ -36,8 +36,13 @@ func TestMain(m *testing.M) {
 //	taken                   take a port; sets $TAKEN to its address
 //	proxy                   start an HTTP proxy that answers 418 to all; sets $PROXY to its URL
 //	json FILE               the file must be one JSON value
+//	probe URL               a GET, as a probe sends it, must be answered 200
 func TestScripts(t *testing.T) {
 	clients, err := filepath.Abs(filepath.Join("..", "..", "internal", "clientfile", "testdata", "clients"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deploy, err := filepath.Abs(filepath.Join("..", "..", "deploy"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,10 +56,11 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, "config"))
 			env.Setenv("ROSTER_STATE_DIR", filepath.Join(env.WorkDir, "state"))
 			env.Setenv("CLIENTS", clients)
+			env.Setenv("DEPLOY", deploy)
 			return os.MkdirAll(filepath.Join(env.WorkDir, "home"), 0o700)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": exits, "await": await, "taken": taken, "proxy": proxy, "json": isJSON,
+			"exits": exits, "await": await, "taken": taken, "proxy": proxy, "json": isJSON, "probe": probe,
 		},
 	})
 }
@@ -161,4 +167,13 @@ func taken(ts *testscript.TestScript, _ bool, _ []string) {
 func isJSON(ts *testscript.TestScript, _ bool, args []string) {
 	var v any
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &v))
+}
+
+func probe(ts *testscript.TestScript, _ bool, args []string) {
+	resp, err := http.Get(args[0])
+	ts.Check(err)
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		ts.Fatalf("%s is answered %s", args[0], resp.Status)
+	}
 }

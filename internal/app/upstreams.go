@@ -24,6 +24,22 @@ import (
 // can be asked; whether the client of a call can is seen when it is asked.
 const capabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{}}`
 
+// rootsCapability is capabilities for a server that is told of the configured
+// roots, which are those of no client and do not change.
+const rootsCapability = `{"elicitation":{"form":{},"url":{}},"roots":{},"sampling":{}}`
+
+// rootsResult is the answer to roots/list with these URIs.
+func rootsResult(uris []string) jsontext.Value {
+	out := []byte(`{"roots":[`)
+	for i, uri := range uris {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, `{"uri":`...), mcp.String(uri)...), '}')
+	}
+	return append(out, "]}"...)
+}
+
 // blocks says what the catalog is to know of each server that is configured and
 // not disabled. What is in here and not in upstream may change without a restart
 // of the server, see config.Compare.
@@ -76,9 +92,12 @@ func (a *App) upstream(s config.Server, set config.Settings) *upstream.Server {
 			},
 		},
 	}
-	if s.Scope == config.PerClient {
+	switch {
+	case s.Scope == config.PerClient:
 		shared := opts
 		opts.PerClient = func(c upstream.Client) upstream.Options { return a.apart(shared, key, log, c) }
+	case s.Roots != nil:
+		opts.Capabilities, opts.Roots = jsontext.Value(rootsCapability), rootsResult(s.Roots)
 	}
 	return upstream.New(opts)
 }

@@ -2,8 +2,10 @@ package auth
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -52,45 +54,71 @@ func (o *OAuth) Device(ctx context.Context, show func(Code)) error {
 		return err
 	}
 	scopes := o.scopes(r, s, ch)
-	conf := oauth2.Config{ClientID: client.ID, Scopes: scopes, Endpoint: oauth2.Endpoint{DeviceAuthURL: s.meta.DeviceEndpoint}}
-	params := []oauth2.AuthCodeOption{oauth2.SetAuthURLParam("resource", s.resource)}
-	if client.Secret != "" {
-		params = append(params, oauth2.SetAuthURLParam("client_secret", client.Secret))
-	}
-	given, err := conf.DeviceAuth(context.WithValue(ctx, oauth2.HTTPClient, o.http), params...)
+	given, err := o.askForCode(ctx, s, client, key, scopes)
 	if err != nil {
-		return grantError(err)
-	}
-	if err := checkDevice(given); err != nil {
 		return err
 	}
-	show(Code{given.VerificationURI, given.VerificationURIComplete, short(given.UserCode), given.Expiry})
-	token, err := o.poll(ctx, s, client, key, given)
+	end := time.Now().Add(loginTime)
+	if n := given.ExpiresIn; n > 0 && n < int64(loginTime/time.Second) {
+		end = time.Now().Add(time.Duration(n) * time.Second)
+	}
+	show(Code{given.VerificationURI, given.VerificationURIComplete, short(given.UserCode), end})
+	token, err := o.poll(ctx, s, client, key, given, end)
 	if err != nil {
 		return err
 	}
 	return o.adopt(ctx, s, client, scopes, token)
 }
 
-// checkDevice refuses URLs that a user should not be shown.
-func checkDevice(given *oauth2.DeviceAuthResponse) error {
-	for _, raw := range []string{given.VerificationURI, given.VerificationURIComplete} {
-		if raw == "" && raw != given.VerificationURI {
+// deviceAnswer is the answer to a device authorization request (RFC 8628, section
+// 3.2). x/oauth2 has one too, whose reader leaves the response open.
+type deviceAnswer struct {
+	DeviceCode              string `json:"device_code"`
+	UserCode                string `json:"user_code"`
+	VerificationURI         string `json:"verification_uri"`
+	VerificationURIComplete string `json:"verification_uri_complete"`
+	ExpiresIn               int64  `json:"expires_in"`
+	Interval                int64  `json:"interval"`
+	Error                   string `json:"error"`
+	Description             string `json:"error_description"`
+}
+
+func (o *OAuth) askForCode(ctx context.Context, s site, client registration, key *signingKey, scopes []string) (*deviceAnswer, error) {
+	form := url.Values{"resource": {s.resource}}
+	if len(scopes) > 0 {
+		form.Set("scope", strings.Join(scopes, " "))
+	}
+	status, body, err := post(ctx, o.http, s.meta.DeviceEndpoint, client, key, form)
+	if err != nil {
+		return nil, err
+	}
+	var given deviceAnswer
+	err = json.Unmarshal(body, &given)
+	if status != http.StatusOK {
+		return nil, &GrantError{Code: short(given.Error), Description: short(given.Description), Status: status}
+	}
+	if err != nil || given.DeviceCode == "" || given.UserCode == "" {
+		return nil, fmt.Errorf("%s gave no code", s.meta.Issuer)
+	}
+	for what, raw := range map[string]string{
+		"verification_uri": given.VerificationURI, "verification_uri_complete": given.VerificationURIComplete,
+	} {
+		if raw == "" && what != "verification_uri" {
 			continue
 		}
-		if _, err := parseURL("verification_uri", raw); err != nil {
-			return err
+		if _, err := parseURL(what, raw); err != nil { // a user is sent there
+			return nil, err
 		}
 	}
-	return nil
+	return &given, nil
 }
 
 // poll asks for the token as often as the server allows.
-func (o *OAuth) poll(ctx context.Context, s site, client registration, key *signingKey, given *oauth2.DeviceAuthResponse) (*oauth2.Token, error) {
-	pause := time.Duration(max(given.Interval, 1)) * time.Second
-	end := given.Expiry
-	if most := time.Now().Add(loginTime); end.IsZero() || end.After(most) {
-		end = most
+func (o *OAuth) poll(ctx context.Context, s site, client registration, key *signingKey, given *deviceAnswer, end time.Time) (*oauth2.Token, error) {
+	const usual, least, most = 5, 1, 60 // seconds
+	pause := min(max(time.Duration(given.Interval), least), most) * time.Second
+	if given.Interval == 0 {
+		pause = usual * time.Second
 	}
 	ctx, cancel := context.WithDeadlineCause(ctx, end, errors.New("the code was not entered in time"))
 	defer cancel()

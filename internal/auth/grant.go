@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -108,6 +109,38 @@ func grant(ctx context.Context, c *http.Client, endpoint string, client registra
 		return nil, fmt.Errorf("the authorization server gave a token of type %q; only Bearer is known here", short(t))
 	}
 	return token, nil
+}
+
+// post sends a form to an endpoint other than that for tokens, with the client's
+// credentials, and returns the answer.
+func post(ctx context.Context, c *http.Client, endpoint string, client registration, key *signingKey, form url.Values) (status int, body []byte, err error) {
+	if client.Method != methodBasic {
+		form.Set("client_id", client.ID)
+	}
+	switch client.Method {
+	case methodPost:
+		form.Set("client_secret", client.Secret)
+	case methodJWT:
+		if err := key.sign(form, client.ID); err != nil {
+			return 0, nil, err
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(form.Encode()))
+	if err != nil {
+		return 0, nil, errors.New("the endpoint is malformed")
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Accept", "application/json")
+	if client.Method == methodBasic {
+		req.SetBasicAuth(url.QueryEscape(client.ID), url.QueryEscape(client.Secret))
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		return 0, nil, plain(err)
+	}
+	defer resp.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(resp.Body, maxDocument))
+	return resp.StatusCode, body, err
 }
 
 // grantError keeps of a failure what is no secret: not the body.

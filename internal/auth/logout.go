@@ -3,12 +3,9 @@ package auth
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 )
 
@@ -69,39 +66,13 @@ func (o *OAuth) Logout(ctx context.Context) error {
 }
 
 func (o *OAuth) revoke(ctx context.Context, r *record, token, hint string) error {
-	form := url.Values{"token": {token}, "token_type_hint": {hint}}
-	client := r.Client
-	switch client.Method {
-	case methodPost:
-		form.Set("client_secret", client.Secret)
-		form.Set("client_id", client.ID)
-	case methodJWT:
-		key, err := o.key(client, r.Issuer, nil)
-		if err != nil {
-			return err
-		}
-		if err := key.sign(form, client.ID); err != nil {
-			return err
-		}
-	case methodNone:
-		form.Set("client_id", client.ID)
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.RevocationEndpoint, strings.NewReader(form.Encode()))
+	key, err := o.key(r.Client, r.Issuer, nil)
 	if err != nil {
-		return errors.New("revocation_endpoint is malformed")
+		return err
 	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	if client.Method == methodBasic {
-		req.SetBasicAuth(url.QueryEscape(client.ID), url.QueryEscape(client.Secret))
+	status, _, err := post(ctx, o.http, r.RevocationEndpoint, r.Client, key, url.Values{"token": {token}, "token_type_hint": {hint}})
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("it answered with status %d", status)
 	}
-	resp, err := o.http.Do(req)
-	if err != nil {
-		return plain(err)
-	}
-	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, maxDocument)
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("it answered %s", resp.Status)
-	}
-	return nil
+	return err
 }

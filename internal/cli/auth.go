@@ -68,6 +68,7 @@ func (p *program) loginStatusCommand() *cobra.Command {
 token is seen when it is used, and in 'roster status'.
 
 ` + exitCodes,
+		Example: "  roster auth status\n  roster auth status github -o json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef("there is an argument too many: %q", args[1])
@@ -88,6 +89,7 @@ func (p *program) logoutCommand() *cobra.Command {
 		Long: `Forgets the tokens of a server, and has them revoked where that is known how.
 
 ` + exitCodes,
+		Example:           "  roster auth logout github",
 		Args:              exactArgs("the name of the server"),
 		ValidArgsFunction: p.completeServer(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

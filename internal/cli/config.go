@@ -65,9 +65,9 @@ func (p *program) report(problems []config.Problem) {
 	}
 }
 
-func defaultConfigText() string {
+func (p *program) defaultConfigText() string {
 	path, err := config.DefaultPath()
-	if err != nil {
+	if err != nil || p.anywhere {
 		return "roster/config.json in the user's configuration directory"
 	}
 	return path

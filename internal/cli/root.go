@@ -51,7 +51,7 @@ exactly once, in the same order every time.
 		p.statusCommand(), p.waitCommand(), p.logsCommand(), p.planCommand(), p.reloadCommand(), p.restartCommand(),
 		p.checkCommand(), p.keyCommand(), p.authCommand(), p.versionCommand(),
 		p.addCommand(), p.removeCommand(), p.switchCommand(true), p.switchCommand(false), p.renameCommand(),
-		p.importCommand(), p.connectCommand(), p.disconnectCommand(),
+		p.importCommand(), p.connectCommand(), p.disconnectCommand(), p.docsCommand(),
 	)
 	return root
 }
@@ -98,7 +98,7 @@ func (p *program) checkFlags() error {
 func (p *program) json() bool { return p.output == "json" }
 
 func (p *program) configFlag(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVarP(&p.configs, "config", "c", nil, "configuration `file`; may be repeated, later ones win (default "+defaultConfigText()+")")
+	cmd.Flags().StringArrayVarP(&p.configs, "config", "c", nil, "configuration `file`; may be repeated, later ones win (default "+p.defaultConfigText()+")")
 	_ = cmd.MarkFlagFilename("config", "json", "jsonc") // the flag is there
 }
 

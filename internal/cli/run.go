@@ -75,6 +75,7 @@ type program struct {
 	url      string
 	access   access        // of the gateway that is asked
 	typed    *bufio.Reader // what is typed on Stdin; nil: nobody was asked yet
+	anywhere bool          // say nothing of this machine in descriptions
 	output   string
 	logLevel string
 }

@@ -96,7 +96,7 @@ func (s Server) fixed() Server {
 // gateway runs: it is the default of a field of servers, or asked when it is needed.
 func live(field string) bool {
 	switch field {
-	case "RequestTimeout", "ConnectTimeout", "CAFile", "StartupWait":
+	case "RequestTimeout", "ConnectTimeout", "CAFile", "Roots", "StartupWait":
 		return true
 	}
 	return false

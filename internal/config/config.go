@@ -45,6 +45,7 @@
 //	timeout         for a request; also requestTimeout and call_tool_timeout, which win
 //	connectTimeout  also connectionTimeout, init_timeout, ready_timeout
 //	scope           shared (default) or client
+//	roots           folders to tell the server of: paths or file: URIs; default roster.roots
 //
 // A variable in env may be any, LD_PRELOAD, NODE_OPTIONS and the like among them:
 // whoever writes the file may run any command anyway. Read no file that others
@@ -149,6 +150,10 @@ type Server struct {
 
 	// Scope says whether clients share the server.
 	Scope Scope
+	// Roots are URIs of folders that a server which clients share is told to work
+	// in when it asks; Settings.Roots if the entry has none. Nil: it is told that
+	// there are no roots. One that runs for each client asks its client.
+	Roots []string
 
 	// At is where the entry starts. It says nothing about the server: leave
 	// it out when comparing.

@@ -43,6 +43,7 @@ func entrySchema() schema[draft] {
 			{[]string{"requestTimeout", "call_tool_timeout"}, func(r *reader, m member, d *draft) { d.requestTimeout, _ = r.duration(m) }},
 			{[]string{"connectTimeout", "connectionTimeout", "init_timeout", "ready_timeout"}, func(r *reader, m member, d *draft) { d.ConnectTimeout, _ = r.duration(m) }},
 			{[]string{"scope"}, readScope},
+			{[]string{"roots"}, func(r *reader, m member, d *draft) { d.Roots = readRoots(r, m) }},
 		},
 		silent: []string{
 			"alwaysAllow", "autoApprove", "trust", "allowAllTools",
@@ -78,6 +79,9 @@ func readServer(e *entry, r *reader, settings Settings) Server {
 	d.Disabled = d.off || d.Problem != nil
 	d.Timeout = cmp.Or(d.requestTimeout, d.Timeout, settings.RequestTimeout)
 	d.ConnectTimeout = cmp.Or(d.ConnectTimeout, settings.ConnectTimeout)
+	if d.Roots == nil {
+		d.Roots = settings.Roots
+	}
 	if d.URL != "" {
 		d.CAFile = cmp.Or(d.CAFile, settings.CAFile)
 	}

@@ -54,6 +54,9 @@ type Settings struct {
 	// CAFile is a PEM file, absolute, with certificates to trust beside the
 	// system's, towards servers that have no caFile of their own.
 	CAFile string
+	// Roots are URIs of folders that servers without roots of their own are told
+	// to work in. Nil: they are told of none.
+	Roots []string
 	// TokenStore is where the key of the store of tokens is: "keyring" (of the
 	// operating system), "file", or "" for the keyring where there is one.
 	TokenStore string
@@ -123,6 +126,7 @@ func settingsSchema() schema[Settings] {
 			{[]string{"tlsCert"}, func(r *reader, m member, s *Settings) { readPath(r, m, &s.TLSCert) }},
 			{[]string{"tlsKey"}, func(r *reader, m member, s *Settings) { readPath(r, m, &s.TLSKey) }},
 			{[]string{"caFile"}, func(r *reader, m member, s *Settings) { readPath(r, m, &s.CAFile) }},
+			{[]string{"roots"}, func(r *reader, m member, s *Settings) { s.Roots = readRoots(r, m) }},
 			{[]string{"tokenStore"}, func(r *reader, m member, s *Settings) {
 				switch where, ok := r.literal(m); {
 				case !ok || where == "auto":

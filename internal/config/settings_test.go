@@ -17,6 +17,7 @@ func TestSettings(t *testing.T) {
 		"listen": "0.0.0.0:${PORT}", "startupWait": "3s", "requestTimeout": 4000, "connectTimeout": "5s",
 		"pageItems": 10, "pageBytes": "64KiB", "nameLength": 64, "stateDir": "${workspaceFolder}/s",
 		"sse": false, "allowedHosts": ["gw.example.com"], "allowedOrigins": ["https://${HOST}"], "tlsCert": "/c.pem", "tlsKey": "/k.pem", "caFile": "/ca.pem",
+		"roots": ["/srv/a b", "file:///x", "/srv/a b/"],
 		"keys": [{"name": "ann", "sha256": "`+strings.Repeat("0a", 32)+`"}]}}`)
 	if len(problems) > 0 {
 		t.Fatal(problems)
@@ -31,7 +32,8 @@ func TestSettings(t *testing.T) {
 		PageItems: 10, PageBytes: 64 << 10, NameLength: 64,
 		AllowedHosts: []string{"gw.example.com"}, AllowedOrigins: []string{"https://app.example.com"},
 		TLSCert: "/c.pem", TLSKey: "/k.pem", CAFile: "/ca.pem",
-		Keys: []config.APIKey{{Name: "ann", SHA256: [32]byte(bytes.Repeat([]byte{10}, 32))}},
+		Roots: []string{"file:///srv/a%20b", "file:///x"},
+		Keys:  []config.APIKey{{Name: "ann", SHA256: [32]byte(bytes.Repeat([]byte{10}, 32))}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -56,6 +58,10 @@ func TestSettingsProblems(t *testing.T) {
 		{"too few bytes", `{"pageBytes": 10}`, "roster.pageBytes", "between", config.SeverityError},
 		{"too many bytes", `{"pageBytes": "9999999999GiB"}`, "roster.pageBytes", "8MiB", config.SeverityError},
 		{"unit of bytes", `{"pageBytes": "8MB"}`, "roster.pageBytes", "8MiB", config.SeverityError},
+		{"roots", `{"roots": "/x"}`, "roster.roots", "expected an array", config.SeverityError},
+		{"an empty root", `{"roots": [""]}`, "roster.roots[0]", "expected a folder", config.SeverityError},
+		{"a root elsewhere", `{"roots": ["https://x/y"]}`, "roster.roots[0]", "file: URI", config.SeverityError},
+		{"a root without a path", `{"roots": ["/a", "file:x"]}`, "roster.roots[1]", "absolute path", config.SeverityError},
 		{"short names", `{"nameLength": 4}`, "roster.nameLength", "between 16 and 128", config.SeverityError},
 		{"state directory", `{"stateDir": []}`, "roster.stateDir", "expected a string", config.SeverityError},
 	}

@@ -31,6 +31,7 @@ type conversation struct {
 	questions chan asking    // from the server, one at a time
 	result    chan callEnded // has room for the one
 	expire    *time.Timer    // of what is parked
+	gone      bool           // its client is; guarded by parked.mu
 	open      asking         // asked and not answered; only whoever holds the conversation touches it
 
 	mu    sync.Mutex // guards relay
@@ -76,6 +77,16 @@ func (s *Source) converse(ctx context.Context, srv *upstream.Server, r *server.R
 			return nil, err
 		}
 		return c.ask(ctx, q)
+	}
+	if r.Session != nil { // on pipes, where one can see that the client is gone
+		s.parked.calls.Go(func() { // ends with the session or the call
+			select {
+			case <-r.Session.Done():
+				s.parked.forget(c)
+				cancel(jsonrpc.ErrSessionClosed)
+			case <-callCtx.Done():
+			}
+		})
 	}
 	s.parked.calls.Go(func() { // ends with the call, which callCtx and the server's own deadline bound
 		defer cancel(nil)
@@ -213,6 +224,8 @@ func (p *parked) put(id string, c *conversation) error {
 	switch {
 	case p.closed:
 		return jsonrpc.ErrClosed
+	case c.gone:
+		return jsonrpc.ErrSessionClosed
 	case n >= maxParked:
 		return jsonrpc.Errorf(jsonrpc.CodeInternal, "%d calls wait for answers of yours already: answer or give up some first", maxParked)
 	}
@@ -238,6 +251,19 @@ func (p *parked) take(id string) *conversation {
 		c.expire.Stop()
 	}
 	return c
+}
+
+// forget takes a conversation out whose client is gone.
+func (p *parked) forget(c *conversation) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, other := range p.byID {
+		if other == c {
+			delete(p.byID, id)
+			c.expire.Stop()
+		}
+	}
+	c.gone = true
 }
 
 // end gives up all conversations, and waits for their calls to end. Those that

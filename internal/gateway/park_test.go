@@ -65,6 +65,54 @@ func codeOf(err error) int {
 	return e.Code
 }
 
+// TestParkedClientLeaves: a call that waits for an answer ends at once when its
+// client on pipes leaves.
+func TestParkedClientLeaves(t *testing.T) {
+	b := newBackend(mcp.V20251125)
+	asked := make(chan error, 1)
+	b.custom = func(ctx context.Context, r *jsonrpc.Request) (jsontext.Value, error) {
+		_, err := r.Peer.Call(ctx, mcp.MethodElicit, jsontext.Value(formParams))
+		asked <- err
+		return text("over")
+	}
+	f := newGateway(t, behind{name: "s", dial: overPipe(t, b)})
+	p := join(t, overPipe(t, f.server), false, mcp.V20260728, everyCapability)
+	result, err := p.send(t.Context(), mcp.MethodToolsCall, `{"name":"custom"}`)
+	if kind, _ := result.Text("resultType"); err != nil || kind != "input_required" {
+		t.Fatalf("%s, %v", result.Raw, err)
+	}
+	_ = p.wire.Close()
+	if err := receive(t, "the end of the question", asked); err == nil {
+		t.Error("somebody answered")
+	}
+	until(t, "no call goes on", func() bool { return f.servers.Get("s").Status().InFlight == 0 })
+}
+
+// TestParkedCallsLeaveRoom: calls that wait for answers do not keep others from a
+// server. Over HTTP it is clear which of them a question is about.
+func TestParkedCallsLeaveRoom(t *testing.T) {
+	b := newBackend(mcp.V20251125)
+	b.custom = asking
+	f := newGateway(t, behind{name: "s", dial: overHTTP(t, b, mcphttp.HandlerOptions{}), http: true, opts: upstream.Options{MaxInFlight: 2, MaxQueue: 64}})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var states []jsontext.Value
+	for i := range 8 {
+		result, err := ask(ctx, f, fmt.Sprint(i), firstTry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		states = append(states, result.Get("requestState"))
+	}
+	for i, state := range states {
+		result, err := ask(ctx, f, fmt.Sprint(i), retry(state))
+		if err != nil || !strings.Contains(result.Raw.String(), "accept") {
+			t.Errorf("call %d: %s, %v", i, result.Raw, err)
+		}
+	}
+	until(t, "no call goes on", func() bool { return f.servers.Get("s").Status().InFlight == 0 })
+}
+
 // TestRequestState: a requestState is good for one call of one principal, once and
 // for ten minutes; all else is -32602. It is C-194 and C-218.
 func TestRequestState(t *testing.T) {

@@ -25,10 +25,10 @@ func (s *Server) Call(ctx context.Context, req Request) (jsonrpc.Object, error) 
 	f := &flight{Request: req, server: s}
 	ctx = f.start(ctx, s.opts.RequestTimeout, s.opts.MaxTimeout)
 	defer f.stop()
-	if err := s.enter(ctx); err != nil {
+	if err := s.enter(ctx, &f.slot); err != nil {
 		return jsonrpc.Object{}, err
 	}
-	defer func() { <-s.slots }()
+	defer s.leave(&f.slot)
 	if haunted := s.flights.add(f); haunted && !s.opts.HTTP {
 		go s.lay(context.WithoutCancel(ctx), c, f) // ends with the answer, with the connection, or after ghostTime
 	}
@@ -175,24 +175,4 @@ func (s *Server) successor(ctx context.Context, old *connection) *connection {
 		wait(ctx, nil, 50*time.Millisecond)
 	}
 	return nil
-}
-
-// enter takes a slot, or waits for one if not too many do already.
-func (s *Server) enter(ctx context.Context) error {
-	select {
-	case s.slots <- struct{}{}:
-		return nil
-	default:
-	}
-	if n := s.queued.Add(1); n > int64(s.opts.MaxQueue) {
-		s.queued.Add(-1)
-		return &BusyError{s.opts.Name, s.opts.MaxInFlight, s.opts.MaxQueue}
-	}
-	defer s.queued.Add(-1)
-	select {
-	case s.slots <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

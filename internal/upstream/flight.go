@@ -46,6 +46,7 @@ type flight struct {
 	server *Server
 	token  int64
 	caller jsontext.Value // the caller's progress token; nil: it has none
+	slot   slot
 	clock
 }
 
@@ -110,6 +111,9 @@ func (f *flight) progress(m *jsonrpc.Message) {
 // answer answers a request of the server. Its deadline waits meanwhile, as far as
 // the longest goes.
 func (f *flight) answer(ctx context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
+	if req.Method == mcp.MethodRootsList && f.server.opts.Roots != nil {
+		return f.server.opts.Roots, nil
+	}
 	if f.Ask == nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "method not found: %s", req.Method)
 	}
@@ -121,6 +125,8 @@ func (f *flight) answer(ctx context.Context, req *jsonrpc.Request) (jsontext.Val
 	defer context.AfterFunc(f.ctx, func() { cancel(context.Cause(f.ctx)) })()
 	f.hold()
 	defer f.release()
+	f.server.lend(&f.slot)
+	defer f.server.takeBack(&f.slot)
 	return f.Ask(ctx, req)
 }
 
@@ -139,7 +145,7 @@ type flights struct {
 	byToken map[int64]*flight
 	ghosts  []ghost // the oldest first
 
-	others jsonrpc.Handler // of requests that are about none; nil: they are refused
+	others jsonrpc.Handler // of requests of the server that are about none
 }
 
 // ghost is a request that ended here without an answer, be it that it was
@@ -195,11 +201,11 @@ func (fs *flights) exorcise() {
 	fs.ghosts = nil
 }
 
-// any reports whether a request is with the server.
-func (fs *flights) any() bool {
+// count returns how many requests are with the server.
+func (fs *flights) count() int {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	return len(fs.byToken) > 0
+	return len(fs.byToken)
 }
 
 // find returns the request with a progress token; nil if there is none.
@@ -265,10 +271,7 @@ func (fs *flights) route(*jsonrpc.Message) jsonrpc.Handler {
 	if f := fs.only(); f != nil {
 		return jsonrpc.HandlerFunc(f.answer)
 	}
-	if fs.others != nil {
-		return fs.others
-	}
-	return jsonrpc.HandlerFunc(refuse)
+	return fs.others
 }
 
 // answer routes a request when it is handled.
@@ -276,8 +279,14 @@ func (fs *flights) answer(ctx context.Context, req *jsonrpc.Request) (jsontext.V
 	return fs.route(nil).Handle(ctx, req)
 }
 
-// refuse answers a question that nobody can be asked.
-func refuse(_ context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
+// answerStray answers a question that belongs to no call.
+func (s *Server) answerStray(ctx context.Context, req *jsonrpc.Request) (jsontext.Value, error) {
+	switch {
+	case req.Method == mcp.MethodRootsList && s.opts.Roots != nil:
+		return s.opts.Roots, nil
+	case s.opts.Ask != nil:
+		return s.opts.Ask(ctx, s, req)
+	}
 	return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,
 		"%s: it is not clear which of this server's calls this is about, so nobody can be asked", req.Method)
 }

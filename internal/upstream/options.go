@@ -49,6 +49,9 @@ type Options struct {
 	// this returns: see Server.For. It is called under a lock and does no more than
 	// that. nil: clients share it.
 	PerClient func(Client) Options
+	// Roots answers roots/list of a server with sessions, whoever's call it is
+	// about: a ListRootsResult. nil: clients are asked.
+	Roots jsontext.Value
 	// Ask answers the requests of the server that no call of ours has provably
 	// caused. nil: they are refused.
 	Ask func(ctx context.Context, srv *Server, req *jsonrpc.Request) (jsontext.Value, error)

@@ -187,7 +187,7 @@ func (p *private) makeRoomLocked(principal string) error {
 // busy reports whether there is something to do.
 func (inst *instance) busy() bool {
 	uris, _ := inst.wishes()
-	return len(uris) > 0 || inst.flights.any()
+	return len(uris) > 0 || inst.flights.count() > 0
 }
 
 // endLocked has an instance stopped, if it is not already.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/mcp-roster/roster/client"
 	"github.com/mcp-roster/roster/jsonrpc"
 	"github.com/mcp-roster/roster/mcp"
@@ -25,6 +24,7 @@ type Server struct {
 	tried    chan struct{}                     // closed when the first attempt to connect has ended
 	slots    chan struct{}                     // one per request that runs
 	queued   atomic.Int64
+	lent     atomic.Int64 // slots given up by requests that wait for an answer
 	flights  flights
 	private  *private // nil: clients share the server
 	parent   *Server  // of a client's own server, what stands for them all; else nil
@@ -73,11 +73,7 @@ func New(opts Options) *Server {
 	if opts.PerClient != nil {
 		s.private = &private{server: s, by: make(map[any]*instance), ending: make(map[any]*instance)}
 	}
-	if opts.Ask != nil {
-		s.flights.others = jsonrpc.HandlerFunc(func(ctx context.Context, r *jsonrpc.Request) (jsontext.Value, error) {
-			return opts.Ask(ctx, s, r)
-		})
-	}
+	s.flights.others = jsonrpc.HandlerFunc(s.answerStray)
 	for i, list := range opts.Known.Lists {
 		s.shelves[i] = newShelf(list, opts.BackoffMin, opts.BackoffMax)
 		if list != nil {
@@ -105,7 +101,7 @@ func (s *Server) Status() Status {
 	s.mu.Lock()
 	st := s.status
 	s.mu.Unlock()
-	st.InFlight, st.Queued = len(s.slots), int(s.queued.Load())
+	st.InFlight, st.Queued = s.flights.count(), int(s.queued.Load())
 	if s.private != nil {
 		return s.private.status(st)
 	}
