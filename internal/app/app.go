@@ -206,10 +206,13 @@ func (a *App) Listen(ctx context.Context, address string) error {
 	if security != nil {
 		url = "https" + strings.TrimPrefix(url, "http")
 		l = tls.NewListener(l, security)
+	} else {
+		l = mcphttp.Gather(l)
 	}
 	a.http = &http.Server{
 		Handler: a.routes(keys), TLSConfig: security, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+		ConnContext: mcphttp.GatherContext,
 		ErrorLog:    a.errorLog(),
 	}
 	a.url.Store(&url)
