@@ -48,11 +48,14 @@ dist: ## static binaries for PLATFORMS, man pages, completions and checksums, in
 	cd dist && { sha256sum roster-* 2>/dev/null || shasum -a 256 roster-*; } > SHA256SUMS
 
 .PHONY: dist-check
-dist-check: dist ## build what is committed once more, at another path and without a build cache, and compare with dist/
-	@set -e; copy=$$(mktemp -d); trap 'chmod -R u+w "$$copy"; rm -rf "$$copy"' EXIT; \
-	git clone -q . "$$copy/roster"; \
-	GOCACHE="$$copy/cache" $(MAKE) -s -C "$$copy/roster" dist PLATFORMS='$(PLATFORMS)'; \
-	cmp dist/SHA256SUMS "$$copy/roster/dist/SHA256SUMS"; diff -r dist "$$copy/roster/dist"; echo "the same bytes twice"
+dist-check: ## build what is committed twice, at two paths and without a build cache, and compare the bytes
+	@set -e; tmp=$$(mktemp -d); trap 'chmod -R u+w "$$tmp"; rm -rf "$$tmp"' EXIT; \
+	for copy in one another/place; do \
+		git clone -q . "$$tmp/$$copy"; \
+		GOCACHE="$$tmp/cache" $(MAKE) -s -C "$$tmp/$$copy" dist PLATFORMS='$(PLATFORMS)'; \
+		rm -rf "$$tmp/cache"; \
+	done; \
+	diff -r "$$tmp/one/dist" "$$tmp/another/place/dist"; echo "the same bytes twice"
 
 .PHONY: docs
 docs: ## write docs/commands from what the commands say of themselves

@@ -13,9 +13,7 @@ import (
 // openCases are the numbers of testdata/cases.txt that no test names yet, with
 // the reason. It only shrinks: a number that has a test must go.
 var openCases = map[string]string{
-	"C-120": "the gateway does not order progress yet; that late progress is dropped is tested without the number",
 	"C-127": "no test connects 200 clients at once to several paths: there is one path",
-	"C-136": "outgoing OAuth is not there yet",
 	"C-156": "no definition comes from anywhere but the operator's own file, where these variables are allowed",
 	"C-165": "no test holds sockets open by a byte at a time",
 	"C-180": "no test counts the sessions of a server over many walks",

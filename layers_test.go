@@ -51,8 +51,9 @@ var layers = []layer{
 	{"internal/admin", "catalog upstream config registry mcp", none},
 	{"internal/obs", "gateway upstream mcphttp", "prometheus otel"},
 	{"internal/demo", "server stdio mcphttp registry mcp jsonrpc", "jsontext uritemplate"},
+	{"internal/bridge", "jsonrpc mcp stdio", none},
 	{"internal/app", "all but cli", anyModule},
-	{"internal/cli", "admin app auth client clientfile config demo mcphttp mcp jsonrpc", "cobra jsontext pflag x/term"},
+	{"internal/cli", "admin app auth bridge client clientfile config demo mcphttp mcp jsonrpc", "cobra jsontext pflag x/term"},
 	{"cmd/roster", "cli", none},
 }
 

@@ -135,6 +135,8 @@ type Request struct {
 	// Sent is called with the id when the request is about to be written. It
 	// must not block.
 	Sent func(id jsonrpc.ID)
+	// Answered is called when the response has come; see jsonrpc.Call.
+	Answered func()
 }
 
 // ResultError says that a server answered with a result that is not one.
@@ -188,7 +190,7 @@ func (c *Client) do(ctx context.Context, req Request) (jsonrpc.Object, error) {
 
 // outgoing gives a request the form that a version wants.
 func (c *Client) outgoing(v mcp.Version, req Request) *jsonrpc.Call {
-	call := &jsonrpc.Call{Method: req.Method, Header: req.Header, Message: req.Message, Sent: req.Sent}
+	call := &jsonrpc.Call{Method: req.Method, Header: req.Header, Message: req.Message, Sent: req.Sent, Answered: req.Answered}
 	if req.Handler != nil {
 		call.Handler = answers{req.Handler}
 	}

@@ -28,20 +28,25 @@ type Call struct {
 	// Sent, if not nil, is called with the id once the request is about to
 	// be written.
 	Sent func(id ID)
+	// Answered, if not nil, is called when the response has come: where one
+	// stream carries everything, before anything that came behind it is looked
+	// at, on the goroutine that reads. It must not block.
+	Answered func()
 }
 
 // waiter is where one call waits for its reply. It is used again.
 type waiter struct {
-	reply  Message
-	closed bool          // there is no reply: none can come any more
-	done   chan struct{} // one slot: reply or closed is set
+	reply    Message
+	answered func()        // of the call; nil: nobody
+	closed   bool          // there is no reply: none can come any more
+	done     chan struct{} // one slot: reply or closed is set
 }
 
 // put gives a waiter back. Nobody else may have it any more. The pool is the
 // connection's own, because a channel must not leave the bubble of a test that
 // runs in one.
 func (c *Conn) put(w *waiter) {
-	w.reply, w.closed = Message{}, false
+	w.reply, w.answered, w.closed = Message{}, nil, false
 	c.waiters.Put(w)
 }
 
@@ -59,6 +64,7 @@ func (c *Conn) Do(ctx context.Context, call *Call) (Object, error) {
 		return Object{}, context.Cause(ctx)
 	}
 	w := c.waiters.Get().(*waiter)
+	w.answered = call.Answered
 	n, ok := c.expect(w)
 	if !ok {
 		c.put(w)
@@ -135,6 +141,9 @@ func (c *Conn) resolve(m Message) bool {
 	w := c.take(n)
 	if w == nil {
 		return false
+	}
+	if w.answered != nil {
+		w.answered()
 	}
 	w.reply = m
 	w.done <- struct{}{} // has room: who takes a waiter signals once

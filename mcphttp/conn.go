@@ -181,6 +181,9 @@ func (c *Conn) exchange(ctx context.Context, id jsonrpc.ID, call *jsonrpc.Call, 
 	}
 	in := &intake{conn: c, id: id, call: call, session: s}
 	open, err := in.answer(b.ctx, resp)
+	if call.Answered != nil {
+		call.Answered()
+	}
 	switch {
 	case err != nil:
 		err = because(b, err)

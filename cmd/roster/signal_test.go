@@ -30,10 +30,16 @@ type gateway struct {
 func start(t *testing.T, config string, args ...string) *gateway {
 	t.Helper()
 	dir := t.TempDir()
-	file := filepath.Join(dir, "config.json")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return startIn(t, dir, args...)
+}
+
+// startIn is start with the configuration and the state in a directory.
+func startIn(t *testing.T, dir string, args ...string) *gateway {
+	t.Helper()
+	file := filepath.Join(dir, "config.json")
 	cmd := exec.Command("roster", append([]string{"serve", "--config", file}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "ROSTER_STATE_DIR="+dir, "GORACE=atexit_sleep_ms=0")

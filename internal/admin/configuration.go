@@ -10,6 +10,8 @@ import (
 // Configuration says which configuration runs, and what became of a later one.
 type Configuration struct {
 	Files []string `json:"files"`
+	// Watched says that the files are read again by themselves when they change.
+	Watched bool `json:"watched"`
 	// Read is when what runs was read.
 	Read time.Time `json:"read"`
 	// Refused is what is wrong with the files as they are now, because of which

@@ -79,7 +79,7 @@ func (s *Source) outcome(w http.ResponseWriter, c config.Changes, err error) {
 	case ok:
 		object(w, Outcome{Problems: refused.Problems})
 	case err != nil:
-		failed(w, http.StatusServiceUnavailable, err.Error())
+		Fail(w, http.StatusServiceUnavailable, err.Error())
 	default:
 		object(w, Outcome{
 			Added: c.Added, Removed: c.Removed, Restarted: c.Restarted, Adjusted: c.Adjusted, Reordered: c.Reordered, NeedRestart: c.Settings,
@@ -92,13 +92,13 @@ func (s *Source) restart(w http.ResponseWriter, r *http.Request) {
 	servers := s.Running().Servers
 	i := slices.IndexFunc(servers, func(c Configured) bool { return c.Name == name })
 	if i < 0 {
-		failed(w, http.StatusNotFound, "there is no server "+quote(name))
+		Fail(w, http.StatusNotFound, "there is no server "+quote(name))
 		return
 	}
 	before := s.server(servers[i])
 	srv := s.Servers.Get(name)
 	if srv == nil {
-		failed(w, http.StatusConflict, "server "+quote(name)+" is switched off in the configuration, or wrong there")
+		Fail(w, http.StatusConflict, "server "+quote(name)+" is switched off in the configuration, or wrong there")
 		return
 	}
 	srv.Restart()
@@ -110,7 +110,8 @@ func quote(s string) string {
 	return string(text)
 }
 
-func failed(w http.ResponseWriter, code int, why string) {
+// Fail answers that something could not be done, with a Failure.
+func Fail(w http.ResponseWriter, code int, why string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(Failure{why}) // the client may be gone
@@ -119,7 +120,7 @@ func failed(w http.ResponseWriter, code int, why string) {
 func (s *Source) logs(w http.ResponseWriter, r *http.Request, j *Journal) {
 	server := r.FormValue("server")
 	if server != "" && !slices.ContainsFunc(s.Running().Servers, func(c Configured) bool { return c.Name == server }) {
-		failed(w, http.StatusNotFound, "there is no server "+quote(server))
+		Fail(w, http.StatusNotFound, "there is no server "+quote(server))
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")

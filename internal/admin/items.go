@@ -19,17 +19,20 @@ type Item struct {
 }
 
 // Items returns the listed items in order, by kind; with a name only those that
-// clients see under it.
+// clients see under it. Of a server that runs for each client apart they are those
+// that it listed last for somebody whose name is not known.
 func (s *Source) Items(name string) Items {
 	out := Items{Items: []Item{}}
+	all := s.Catalog.Join("")
+	defer all.Leave()
 	add := func(e *catalog.Entry) bool {
 		out.Items = append(out.Items, Item{e.Kind.String(), e.Exposed, e.Server, e.Own})
 		return true
 	}
 	for _, k := range mcp.Kinds {
 		if name == "" {
-			s.Catalog.Each(k, add)
-		} else if e, ok := s.Catalog.Find(k, name); ok {
+			all.Each(k, add)
+		} else if e, ok := all.Find(k, name); ok {
 			add(e)
 		}
 	}

@@ -56,6 +56,12 @@ type Options struct {
 	// Private keeps other commands from finding this gateway: it will not live
 	// long.
 	Private bool
+	// Alone has Start fail with ErrTaken if another gateway of the configuration is
+	// found by commands.
+	Alone bool
+	// Brief: this gateway ends with a client of its own. Others on pipes that it
+	// serves are told.
+	Brief bool
 	// Version is this program's.
 	Version string
 	// Logger gets everything. nil: nothing.
@@ -89,6 +95,8 @@ type App struct {
 	http     *http.Server // nil: no port
 	operator *http.Server // for those who may read the state directory
 	inside   *pipes       // for this process
+	door     door         // of operator, for other processes
+	seats    seats
 	journal  admin.Journal
 	serving  sync.WaitGroup
 	cancel   context.CancelFunc
@@ -103,7 +111,7 @@ func implementation(version string) jsontext.Value {
 }
 
 // Start builds the gateway and starts its servers. It listens on nothing yet.
-func Start(ctx context.Context, opts Options) (*App, error) {
+func Start(ctx context.Context, opts Options) (app *App, err error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -112,6 +120,18 @@ func Start(ctx context.Context, opts Options) (*App, error) {
 	if err := checkLoop(dir); err != nil {
 		return nil, err
 	}
+	var socket socketLock
+	if !opts.Private {
+		socket = lockSocket(dir)
+	}
+	if opts.Alone && socket.taken() {
+		return nil, ErrTaken
+	}
+	defer func() {
+		if err != nil {
+			socket.release()
+		}
+	}()
 	store, err := state.Open(dir, a.log)
 	if err != nil {
 		return nil, err
@@ -155,7 +175,7 @@ func Start(ctx context.Context, opts Options) (*App, error) {
 	a.opening = time.AfterFunc(set.StartupWait, a.catalog.Open) // stopped by Close
 	a.serving.Go(func() { a.serveLocally(a.inside) })           // ends with Close
 	if !opts.Private {
-		a.announce()
+		a.announce(socket)
 	}
 	return a, nil
 }
@@ -245,8 +265,10 @@ func (a *App) Close() error {
 		a.opening.Stop()
 	}
 	a.reloading.close()
+	a.door.shut(true)
 	a.tasks.Wait()
 	a.journal.Close()
+	a.seats.close()
 	a.server.Close()
 	ctx, cancel := context.WithTimeout(a.base, closeTime)
 	defer cancel()

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/mcp-roster/roster/internal/admin"
 	"github.com/mcp-roster/roster/internal/config"
@@ -36,6 +35,8 @@ func (a *App) local() *http.Server {
 	a.status.Register(mux)
 	a.status.RegisterControls(mux, admin.Controls{Reload: a.Reload, Plan: a.Plan, Journal: &a.journal})
 	mux.Handle(mcpPath, a.handler)
+	mux.HandleFunc("POST "+bridgePath, a.bridge)
+	mux.HandleFunc("POST "+yieldPath, a.yield)
 	return &http.Server{
 		Handler: mux, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return a.base },
@@ -43,63 +44,9 @@ func (a *App) local() *http.Server {
 	}
 }
 
-// takeover is how often a gateway looks whether the one that commands use has
-// ended.
-const takeover = time.Second
-
-// announce has commands find this gateway, as soon as no other one of its
-// configuration is found. It returns when it has tried once; what it starts ends
-// with Close.
-func (a *App) announce() {
-	done, err := a.listenLocally()
-	if errors.Is(err, state.ErrLocked) {
-		a.log.Info("commands go on using the gateway of this configuration that ran before")
-		a.tasks.Go(func() { // ends when the other has, or with Close
-			tick := time.NewTicker(takeover)
-			defer tick.Stop()
-			for errors.Is(err, state.ErrLocked) {
-				select {
-				case <-tick.C:
-					done, err = a.listenLocally()
-				case <-a.reloading.closing:
-					return
-				}
-			}
-			a.announced(err, done)
-		})
-		return
-	}
-	a.announced(err, done)
-}
-
-func (a *App) announced(err error, serve func()) {
-	if err != nil {
-		a.log.Warn("commands will not find this gateway", "err", err)
-		return
-	}
-	a.serving.Go(serve) // ends with Close
-}
-
-// listenLocally takes the lock of the socket, and returns what serves it.
-func (a *App) listenLocally() (serve func(), err error) {
-	dir := a.store.Dir()
-	lock, err := state.Lock(filepath.Join(dir, "control.lock"))
-	if err != nil {
-		return nil, err
-	}
-	l, err := admin.Listen(a.base, dir)
-	if err != nil {
-		return nil, errors.Join(err, lock.Close())
-	}
-	return func() {
-		a.serveLocally(l)
-		_ = lock.Close() // it ends with the process, too
-	}, nil
-}
-
 func (a *App) serveLocally(l net.Listener) {
 	defer func() { _ = l.Close() }() // Serve does not if it comes after Shutdown
-	if err := a.operator.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := a.operator.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 		a.log.Error("commands do not find this gateway any more", "err", err)
 	}
 }

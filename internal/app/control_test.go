@@ -36,12 +36,6 @@ func operate(t testing.TB, transport http.RoundTripper, method, route string, v 
 	return resp.StatusCode
 }
 
-func statusOver(t testing.TB, transport http.RoundTripper) (st admin.Status) {
-	t.Helper()
-	operate(t, transport, http.MethodGet, "status", &st)
-	return st
-}
-
 // find returns what reaches the gateway that commands find.
 func (g *gateway) find() (*http.Transport, bool) {
 	g.t.Helper()
@@ -62,7 +56,21 @@ func (g *gateway) found() string {
 		return ""
 	}
 	defer transport.CloseIdleConnections()
-	return statusOver(g.t, transport).URL
+	req, err := http.NewRequestWithContext(bounded(g.t), http.MethodGet, "http://localhost/status", nil)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	asker := http.Client{Transport: transport}
+	resp, err := asker.Do(req)
+	if err != nil {
+		return "" // it has just gone
+	}
+	defer resp.Body.Close()
+	var st admin.Status
+	if err := json.NewDecoder(resp.Body).Decode(&st); err != nil {
+		return ""
+	}
+	return st.URL
 }
 
 // TestControl_LongPath has a state directory whose path is longer than that of a
@@ -195,4 +203,29 @@ func TestControl_Logs(t *testing.T) {
 	if !errors.Is(err, io.EOF) {
 		t.Errorf("the end: %v", err)
 	}
+}
+
+// TestControl_Yield has a gateway that does not end with a client start beside one
+// that does: commands find it from then on, and when it has ended the other one.
+func TestControl_Yield(t *testing.T) {
+	g := stoppedGateway(t)
+	g.brief = true
+	g.start("")
+	if got := g.found(); got != g.URL() {
+		t.Fatalf("found %q, want %q", got, g.URL())
+	}
+	ctx := t.Context()
+	second, err := app.Start(ctx, app.Options{Config: g.load(nil), Files: []string{g.file()}, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := ""
+	if err = second.Listen(ctx, "127.0.0.1:0"); err == nil {
+		url = second.URL()
+		eventually(t, "commands find the second", func() bool { return g.found() == url })
+	}
+	if err := errors.Join(err, second.Close()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "commands find the first again", func() bool { return g.found() == g.URL() })
 }

@@ -59,6 +59,7 @@ type gateway struct {
 	log  *logBuffer
 
 	watch bool // its configuration
+	brief bool // it ends with a client
 }
 
 // newGateway starts a gateway of a new configuration and state. settings has
@@ -124,7 +125,7 @@ func (g *gateway) run() {
 	a, err := app.Start(ctx, app.Options{
 		Config: cfg, Problems: problems, Files: []string{file}, Version: "test",
 		Load:  func() (*config.Config, []config.Problem, error) { return config.Load([]string{file}, nil) },
-		Watch: g.watch, Quiet: 30 * time.Millisecond,
+		Watch: g.watch, Brief: g.brief, Quiet: 30 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(g.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
@@ -161,9 +162,13 @@ func (g *gateway) http(v mcp.Version) *mcptest.Caller {
 	return mcptest.CallHTTP(g.t, g.URL(), v)
 }
 
-// pipes returns a client of the gateway over pipes.
+// pipes returns a client of the gateway over pipes; with the newest versions one that
+// another process would be asked to serve.
 func (g *gateway) pipes(v mcp.Version) *mcptest.Caller {
 	g.t.Helper()
+	if v == mcp.Latest || v == mcp.LatestSession {
+		return g.bridged(v)
+	}
 	return mcptest.CallPipes(g.t, v, func(ctx context.Context, in io.Reader, out io.Writer) error {
 		return g.ServeStdio(ctx, in, out)
 	})

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -127,6 +129,9 @@ func TestPrivate_OneProcessEach(t *testing.T) {
 	}
 	if seen[one][0] == seen[two][0] {
 		t.Error("two clients share a process")
+	}
+	if items := get(t, g, "/items?name=s__who", http.StatusOK); !strings.Contains(items, `"server": "s"`) {
+		t.Errorf("items %s", items)
 	}
 	if got := len(g.server("s").Clients); got != 2 {
 		t.Errorf("status has %d clients", got)
@@ -251,4 +256,32 @@ func TestPrivate_Reload(t *testing.T) {
 		t.Errorf("processes %d and %d", a, b)
 	}
 	eventually(t, "the private processes end", func() bool { return len(s.Pids()) == 1 })
+}
+
+// TestPrivate_OverHTTP: each client has a session of its own with a server over
+// HTTP, which is deleted when the client has left.
+func TestPrivate_OverHTTP(t *testing.T) {
+	b := answering(tool("t"))
+	site := b.OnHTTP(t)
+	var deleted atomic.Int32
+	site.Hook(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodDelete {
+			deleted.Add(1)
+		}
+		return false
+	})
+	g := newGateway(t, "", remote("s", site.URL, perClient))
+	one, two := g.http(mcp.V20251125), g.pipes(mcp.V20251125)
+	for range 3 {
+		for _, c := range []*mcptest.Caller{one, two} {
+			same(t, "a client's list", list(t, c, mcp.Tools), exposed("s", []string{tool("t")}))
+		}
+	}
+	callTool(t, one, "s__t")
+	callTool(t, two, "s__t")
+	if n := b.Count(mcp.MethodInitialize); n != 2 {
+		t.Errorf("%d sessions for two clients", n)
+	}
+	must(t, one.End(bounded(t)))
+	eventually(t, "one of the sessions is deleted", func() bool { return deleted.Load() == 1 })
 }

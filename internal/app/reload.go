@@ -21,7 +21,7 @@ type running struct {
 
 func (a *App) newRunning(c *config.Config, problems []config.Problem) *running {
 	r := &running{config: c, problems: problems}
-	r.shown.Configuration = admin.Configuration{Files: a.opts.Files, Read: time.Now()}
+	r.shown.Configuration = admin.Configuration{Files: a.opts.Files, Watched: a.opts.Watch, Read: time.Now()}
 	for _, p := range problems {
 		r.shown.Problems = append(r.shown.Problems, p.String())
 	}

@@ -125,7 +125,8 @@ func callDying(t *testing.T, g *gateway, shown *strings.Builder) {
 }
 
 // TestSecrets_OfClients has clients send credentials: no server sees them, on
-// HTTP or in its environment (C-140, C-141).
+// HTTP or in its environment (C-140), whatever is on the list of the header fields
+// that are passed on (C-141).
 func TestSecrets_OfClients(t *testing.T) {
 	t.Setenv("CLIENT_TOKEN_OF_THE_GATEWAY", "S3CR3T-7") // not one that a child gets
 	var mu sync.Mutex
@@ -137,7 +138,8 @@ func TestSecrets_OfClients(t *testing.T) {
 		seen = append(seen, r.Header.Clone())
 		return false
 	})
-	g := newGateway(t, "", loud("loud"), remote("h", site.URL))
+	g := newGateway(t, "", loud("loud"), remote("h", site.URL,
+		`"forwardHeaders":["x-color","Connection","Host","Authorization","Mcp-Session-Id","X-Secret","Cookie","X-Api-Key"]`))
 	g.ready()
 	for _, tool := range []string{"h__t", "loud__env"} {
 		frame := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":{},"_meta":{%q:%q,%q:{"name":"c","version":"1"},%q:{}}}}`,
@@ -150,7 +152,7 @@ func TestSecrets_OfClients(t *testing.T) {
 			"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
 			mcp.HeaderVersion: string(mcp.Latest), mcp.HeaderMethod: "tools/call", mcp.HeaderName: tool,
 			"Authorization": "Bearer S3CR3T-8", "Cookie": "session=S3CR3T-8", "X-Api-Key": "S3CR3T-8", "Proxy-Authorization": "Basic S3CR3T-8",
-			"X-Tenant": "S3CR3T-8", "Connection": "x-secret", "X-Secret": "S3CR3T-8",
+			"X-Tenant": "S3CR3T-8", "X-Color": "blue", "Connection": "x-secret", "X-Secret": "S3CR3T-8",
 		} {
 			req.Header.Set(name, value)
 		}
@@ -172,10 +174,17 @@ func TestSecrets_OfClients(t *testing.T) {
 	if len(seen) < 2 {
 		t.Errorf("the server got %d requests", len(seen))
 	}
+	passed := 0
 	for _, header := range seen {
-		if text := fmt.Sprint(header); strings.Contains(text, "S3CR3T") {
+		if text := fmt.Sprint(header); strings.Contains(text, "S3CR3T") || header.Get("Connection") != "" {
 			t.Errorf("the server got %s", text)
 		}
+		if header.Get("X-Color") == "blue" {
+			passed++
+		}
+	}
+	if passed != 1 {
+		t.Errorf("the header that is on the list came %d times, want once", passed)
 	}
 }
 

@@ -76,10 +76,10 @@ func (a *App) upstream(s config.Server, set config.Settings) *upstream.Server {
 		Name: s.Name, Dial: a.dial(s, secrets, log), HTTP: s.Transport != config.Stdio, Info: implementation(a.opts.Version),
 		Capabilities:   jsontext.Value(capabilities),
 		ConnectTimeout: s.ConnectTimeout, RequestTimeout: s.Timeout,
-		StartWait: set.StartupWait,
-		Known:     upstream.Known{Server: a.remembered(s.Name, key)},
-		Hide:      secrets.Hide,
-		Logger:    log,
+		StartWait: set.StartupWait, Forward: s.ForwardHeaders,
+		Known:  upstream.Known{Server: a.remembered(s.Name, key)},
+		Hide:   secrets.Hide,
+		Logger: log,
 		Hooks: upstream.Hooks{
 			Notification: func(m *jsonrpc.Message) { a.gateway.Notification(a.base, s.Name, m) },
 			Lists: func(l upstream.Lists) {

@@ -83,9 +83,6 @@ func short(text string) string {
 // through oauth2.Config has no place for the resource that 2026-07-28 requires.
 // Redirects are not followed.
 func grant(ctx context.Context, c *http.Client, endpoint string, client registration, key *signingKey, params url.Values) (*oauth2.Token, error) {
-	if _, err := parseURL("token_endpoint", endpoint); err != nil {
-		return nil, err
-	}
 	conf := clientcredentials.Config{
 		ClientID: client.ID, ClientSecret: client.Secret, TokenURL: endpoint,
 		EndpointParams: params, AuthStyle: oauth2.AuthStyleInParams,

@@ -64,11 +64,18 @@ type OAuth struct {
 	log   *slog.Logger
 	tasks sync.WaitGroup
 
-	mu      sync.Mutex // guards the fields below
-	closed  bool
-	record  *record   // as last seen; nil: not yet
-	renewal *attempt  // under way
-	quiet   time.Time // until then no renewal ahead of need is begun
+	mu     sync.Mutex // guards the fields below
+	closed bool
+	record *record   // as last seen; nil: not yet
+	looked time.Time // when it was read
+	// shown is the login whose token requests have had since Watch called last;
+	// "": none. mixed: some had that of another. anonymous counts those that had
+	// none and were not refused.
+	shown     string
+	mixed     bool
+	anonymous int
+	renewal   *attempt  // under way
+	quiet     time.Time // until then no renewal ahead of need is begun
 	// replacement is the token that came last in the place of a refused one.
 	replacement string
 	replacedAt  time.Time
@@ -190,7 +197,8 @@ const watchPause = time.Second
 
 // Watch calls changed whenever somebody has logged in or out, in this process or in
 // another, until ctx ends. Connections that were made before should be made anew:
-// they may be somebody else's.
+// they may be somebody else's. It does not if requests had the new login alone
+// since the last change.
 func (o *OAuth) Watch(ctx context.Context, changed func()) {
 	last, known := "", false
 	tick := time.NewTicker(watchPause)
@@ -199,7 +207,9 @@ func (o *OAuth) Watch(ctx context.Context, changed func()) {
 		if r, err := o.reload(ctx); err == nil {
 			if known && r.Login != last {
 				o.dropOffer()
-				changed()
+				if o.stale(r.Login) {
+					changed()
+				}
 			}
 			last, known = r.Login, true
 		}
@@ -210,6 +220,34 @@ func (o *OAuth) Watch(ctx context.Context, changed func()) {
 			return
 		}
 	}
+}
+
+// stale reports whether a request may have had another login than this one, or
+// none has been made yet.
+func (o *OAuth) stale(login string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	stale := o.shown != login || o.mixed || o.anonymous > 0
+	o.shown, o.mixed, o.anonymous = "", false, 0
+	return stale
+}
+
+// show notes that a request has the token of a record, and returns the value of
+// its field.
+func (o *OAuth) show(r *record) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.mixed = o.mixed || o.shown != "" && o.shown != r.Login
+	o.shown = r.Login
+	return "Bearer " + r.Access
+}
+
+// nothing notes that a request has no token.
+func (o *OAuth) nothing() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.anonymous++
+	return ""
 }
 
 // Authorization returns the value of the Authorization field for a request now;
@@ -223,29 +261,30 @@ func (o *OAuth) Authorization(ctx context.Context) (string, error) {
 	now := time.Now()
 	if r.valid(now) {
 		o.ahead(ctx, r, now)
-		return "Bearer " + r.Access, nil
+		return o.show(r), nil
 	}
 	if !o.renewable(r) {
-		return "", nil
+		return o.nothing(), nil
 	}
 	if err := o.renew(ctx, r.Access); err != nil {
 		if _, final := errors.AsType[*LoginError](err); final {
-			return "", nil // the server will say what it wants
+			return o.nothing(), nil // the server will say what it wants
 		}
 		return "", err
 	}
 	if r, err = o.current(ctx); err != nil || !r.valid(time.Now()) {
-		return "", err
+		return o.nothing(), err
 	}
-	return "Bearer " + r.Access, nil
+	return o.show(r), nil
 }
 
 // current returns the record as it was last seen.
 func (o *OAuth) current(ctx context.Context) (*record, error) {
 	o.mu.Lock()
 	r := o.record
+	looked := o.looked
 	o.mu.Unlock()
-	if r != nil && r.Access != "" {
+	if r != nil && (r.Access != "" || time.Since(looked) < watchPause) {
 		return r, nil
 	}
 	return o.reload(ctx) // another process may have logged in
@@ -262,6 +301,9 @@ func (o *OAuth) reload(ctx context.Context) (*record, error) {
 		return nil, err
 	}
 	o.see(r)
+	o.mu.Lock()
+	o.looked = time.Now()
+	o.mu.Unlock()
 	return r, nil
 }
 

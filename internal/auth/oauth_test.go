@@ -66,6 +66,7 @@ func TestLoginRefused(t *testing.T) {
 		resource func(m map[string]any)
 		opts     auth.OAuthOptions
 		want     string
+		sent     int // codes that may be sent
 	}
 	set := func(name string, value any) func(*mcptest.Issuer) {
 		return func(is *mcptest.Issuer) { is.Metadata = func(m map[string]any) { m[name] = value } }
@@ -92,6 +93,20 @@ func TestLoginRefused(t *testing.T) {
 		"the user refuses": {issuer: func(is *mcptest.Issuer) {
 			is.Answer = func(v url.Values) { v.Del("code"); v.Set("error", "access_denied"); v.Set("error_description", "no") }
 		}, want: "access_denied (no)"},
+		"a token of another type": {issuer: func(is *mcptest.Issuer) {
+			is.Token = func(w http.ResponseWriter, _ url.Values) bool {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = fmt.Fprint(w, `{"access_token":"x","token_type":"DPoP"}`)
+				return true
+			}
+		}, want: "only Bearer is known", sent: 1},
+		"a token that cannot be read": {issuer: func(is *mcptest.Issuer) {
+			is.Token = func(w http.ResponseWriter, form url.Values) bool {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = fmt.Fprintf(w, `{"access_token":%q`, form.Get("code"))
+				return true
+			}
+		}, want: "cannot be read", sent: 1},
 		"no code":                                      {issuer: answer("code", ""), want: "has no code"},
 		"no PKCE":                                      {issuer: set("code_challenge_methods_supported", nil), want: "PKCE"},
 		"only plain PKCE":                              {issuer: set("code_challenge_methods_supported", []string{"plain"}), want: "PKCE"},
@@ -127,7 +142,7 @@ func TestLoginRefused(t *testing.T) {
 				t.Fatalf("error %v, want %q", err, f.want)
 			}
 			clean(t, is, "error", err.Error())
-			if n := is.Count("authorization_code"); n > 0 {
+			if n := is.Count("authorization_code"); n != f.sent {
 				t.Errorf("a code was sent to a token endpoint %d times", n)
 			}
 		})
@@ -139,7 +154,10 @@ func TestC139_MetadataIsNotInvented(t *testing.T) {
 	for name, broken := range map[string]http.HandlerFunc{
 		"not found": http.NotFound,
 		"a page":    func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "<html>") },
-		"broken":    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
+		"broken": func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusBadGateway)
+			_, _ = fmt.Fprintf(w, `{"resource":"http://%s/mcp","authorization_servers":["http://%s"]}`, r.Host, r.Host)
+		},
 		"elsewhere": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://169.254.169.254/latest", http.StatusFound)
 		},
@@ -510,5 +528,28 @@ func TestRefreshAhead(t *testing.T) {
 	late.Close() // waits for it
 	if n := is.Count("refresh_token"); n != 1 {
 		t.Errorf("%d refreshes, want 1", n)
+	}
+}
+
+// What is kept of another server is not shown to this one, and a client is used with
+// the redirect alone that it was registered with.
+func TestRecordsStayApart(t *testing.T) {
+	is := mcptest.NewIssuer(t)
+	at := is.Protect(t, ok, nil)
+	vault := new(auth.Memory)
+	ctx := testContext(t)
+	login(ctx, t, newOAuth(t, is, auth.OAuthOptions{Server: at, Vault: vault}))
+	login(ctx, t, newOAuth(t, is, auth.OAuthOptions{Server: at, Vault: vault}))
+	if n := is.Count("/register"); n != 1 {
+		t.Errorf("%d registrations, want 1", n)
+	}
+	login(ctx, t, newOAuth(t, is, auth.OAuthOptions{Server: at, Vault: vault, Redirect: "http://localhost:0/other"}))
+	if n := is.Count("/register"); n != 2 {
+		t.Errorf("%d registrations, want 2: another redirect was used with the same client", n)
+	}
+	change(t, vault, at, func(r map[string]any) { r["server"] = "https://other.example/mcp" })
+	o := newOAuth(t, is, auth.OAuthOptions{Server: at, Vault: vault})
+	if value, err := o.Authorization(ctx); value != "" || err != nil {
+		t.Errorf("a token of another server is shown: %v", err)
 	}
 }

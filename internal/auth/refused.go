@@ -40,6 +40,11 @@ func (o *OAuth) replaceRefused(ctx context.Context, r *record, used string) erro
 func (o *OAuth) Refused(ctx context.Context, status int, authorization string, challenges []string) (again bool, err error) {
 	ch := readChallenge(challenges)
 	used := strings.TrimPrefix(authorization, "Bearer ")
+	if used == "" {
+		o.mu.Lock()
+		o.anonymous = max(o.anonymous-1, 0)
+		o.mu.Unlock()
+	}
 	if status == http.StatusForbidden {
 		if ch.failure != "insufficient_scope" {
 			return false, nil

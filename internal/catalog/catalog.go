@@ -131,8 +131,9 @@ type Catalog struct {
 	complaints []complaint
 	watchers   map[*func()]struct{}
 	clients    map[*Client]struct{}
-	known      map[known]*block // what servers that run per client listed last
-	recalled   map[known]bool   // what was looked for in the store
+	kin        map[string]*Client // see Client.kin
+	known      map[known]*block   // what servers that run per client listed last
+	recalled   map[known]bool     // what was looked for in the store
 }
 
 // New returns a catalog of the servers, given in the order of the configuration,
@@ -151,7 +152,7 @@ func New(servers []ServerOptions, opts Options) *Catalog {
 		opened:  make(chan struct{}),
 		waiting: make(map[string]bool), early: make(map[string]Lists),
 		watchers: make(map[*func()]struct{}),
-		clients:  make(map[*Client]struct{}), known: make(map[known]*block), recalled: make(map[known]bool),
+		clients:  make(map[*Client]struct{}), kin: make(map[string]*Client), known: make(map[known]*block), recalled: make(map[known]bool),
 	}
 	for _, k := range mcp.Kinds {
 		c.exposed[k] = registry.New(registry.Options[*Entry]{

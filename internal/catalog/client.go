@@ -22,8 +22,14 @@ type Client struct {
 	principal string
 	opened    chan struct{}
 	first     [len(mcp.Kinds)][2]uint64 // fingerprints when opened was closed; read behind that
-	changes   atomic.Uint64             // of what is shown beside the shared servers
-	sights    [len(mcp.Kinds)]atomic.Pointer[sight]
+	// kin sees what every client of the principal does for which no server has listed
+	// anything yet, so that those share views and pages; nil for itself. alone: there
+	// are such lists.
+	kin   *Client
+	alone atomic.Bool
+
+	changes atomic.Uint64 // of what is shown beside the shared servers
+	sights  [len(mcp.Kinds)]atomic.Pointer[sight]
 
 	// The fields below are guarded by the catalog's lock.
 	isOpen  bool
@@ -55,6 +61,10 @@ func (c *Catalog) Join(principal string) *Client {
 		blocks: make(map[string]*block), early: make(map[string]Lists), waiting: make(map[string]bool),
 	}
 	c.change(func() {
+		if cl.kin = c.kin[principal]; cl.kin == nil {
+			cl.kin = &Client{catalog: c, principal: principal}
+			c.kin[principal] = cl.kin
+		}
 		c.clients[cl] = struct{}{}
 		for _, b := range c.blocks {
 			if b.PerClient && c.known[known{b.Name, principal}] == nil {
@@ -74,6 +84,10 @@ func (cl *Client) Leave() {
 	defer c.mu.Unlock()
 	delete(c.clients, cl)
 }
+
+// Recall shows the client what the store remembers of servers that have come since
+// Join.
+func (cl *Client) Recall() { cl.catalog.recall(cl.principal) }
 
 // recall reads what the store has of a principal's last lists, once.
 func (c *Catalog) recall(principal string) {
@@ -112,7 +126,24 @@ func (c *Catalog) recallLocked(of known, v state.Server, ok bool) {
 	}
 	if k.heard() {
 		c.known[of] = k
+		c.knownChangedLocked(of)
 	}
+}
+
+// knownChangedLocked has what a server listed last for a principal shown to the
+// clients for which it has not listed anything.
+func (c *Catalog) knownChangedLocked(of known) {
+	if kin := c.kin[of.principal]; kin != nil {
+		kin.changes.Add(1)
+	}
+	for cl := range c.clients {
+		if cl.principal == of.principal && cl.blocks[of.server] == nil {
+			cl.changes.Add(1)
+			delete(cl.waiting, of.server)
+			cl.openIfHeardLocked()
+		}
+	}
+	c.pending.apart = true
 }
 
 // newPrivateLocked returns an empty block of a server for one client, or for what
@@ -150,6 +181,7 @@ func (cl *Client) applyLocked(shared *block, lists Lists) {
 			c.copyLocked(own, last)
 		}
 		cl.blocks[shared.Name] = own
+		cl.alone.Store(true)
 	}
 	if last == nil {
 		last = c.newPrivateLocked(shared, cl.principal, true)
@@ -157,14 +189,10 @@ func (cl *Client) applyLocked(shared *block, lists Lists) {
 	}
 	c.applyLocked(own, lists)
 	c.applyLocked(last, lists)
-	for other := range c.clients {
-		if other == cl || other.principal == cl.principal && other.blocks[shared.Name] == nil {
-			other.changes.Add(1)
-			delete(other.waiting, shared.Name)
-			other.openIfHeardLocked()
-		}
-	}
-	c.pending.apart = true
+	cl.changes.Add(1)
+	delete(cl.waiting, shared.Name)
+	cl.openIfHeardLocked()
+	c.knownChangedLocked(of)
 }
 
 // copyLocked fills an empty block with another's items, so that those which stay
@@ -248,6 +276,9 @@ func (cl *Client) Matching(uri string) iter.Seq[*Entry] { return matching(cl, ur
 
 // see returns a list as it is now.
 func (cl *Client) see(k mcp.Kind) *sight {
+	if cl.kin != nil && !cl.alone.Load() {
+		return cl.kin.see(k)
+	}
 	now := cl.sights[k].Load()
 	if now != nil && now.base == cl.catalog.views[k].Load() && now.changes == cl.changes.Load() {
 		return now
@@ -258,6 +289,9 @@ func (cl *Client) see(k mcp.Kind) *sight {
 }
 
 func (cl *Client) seeLocked(k mcp.Kind) *sight {
+	if cl.kin != nil && !cl.alone.Load() {
+		return cl.kin.seeLocked(k)
+	}
 	base := cl.catalog.views[k].Load()
 	now := &sight{base: base, changes: cl.changes.Load(), own: make(map[string]*Entry)}
 	parts := slices.Clone(base.parts)

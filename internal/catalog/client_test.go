@@ -101,6 +101,28 @@ func TestClientRemembers(t *testing.T) {
 	check(other)
 }
 
+// TestClientsShareViews: clients that see the same, since no server has listed
+// anything for them, are shown the same bytes.
+func TestClientsShareViews(t *testing.T) {
+	c := open(apart(), catalog.Options{})
+	c.Join("anna").Replace("p", toolsNamed("a"))
+	one, two, other := c.Join("anna"), c.Join("anna"), c.Join("bert")
+	first := func(cl *catalog.Client) *byte {
+		_, _, raw := page(t, cl, mcp.Tools, mcp.Latest, nil)
+		return &raw[0]
+	}
+	if first(one) != first(two) || first(one) == first(other) {
+		t.Error("pages are not shared by the clients of a principal, or by others, too")
+	}
+	before := first(one)
+	two.Replace("p", toolsNamed("b"))
+	wantNames(t, one, mcp.Tools, "p__b") // what was listed last
+	wantNames(t, two, mcp.Tools, "p__b")
+	if first(one) == before || first(one) == first(two) {
+		t.Error("a list of its own is shared")
+	}
+}
+
 // TestClientResources: a URI that a shared server has is that server's, and one
 // that two of a client's servers have is the first one's.
 func TestClientResources(t *testing.T) {

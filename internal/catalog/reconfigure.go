@@ -145,8 +145,12 @@ func (c *Catalog) reconfigurePrivateLocked() {
 		}
 		return !kept
 	})
+	for _, kin := range c.kin {
+		kin.changes.Add(1)
+	}
 	for cl := range c.clients {
 		maps.DeleteFunc(cl.blocks, func(_ string, b *block) bool { return !keep(b) })
+		cl.alone.Store(len(cl.blocks) > 0)
 		cl.changes.Add(1)
 		clear(cl.waiting)
 		cl.openIfHeardLocked()

@@ -19,6 +19,8 @@ import (
 type addOptions struct {
 	kind         string // of transport
 	env, headers []string
+	bearer       string
+	clientID     string // of OAuth
 	cwd          string
 	prefix       string
 	object       string // the entry itself
@@ -43,6 +45,7 @@ ${VARIABLE} in it must be set here unless --force is given.
 		Example: `  roster add files -- npx -y @modelcontextprotocol/server-filesystem /tmp
   roster add db --env DSN='${DSN}' -- db-mcp --read-only
   roster add team https://mcp.example.com/mcp --header Authorization='Bearer ${TEAM_TOKEN}'
+  roster add hosted https://mcp.example.com/mcp --bearer '${HOSTED_TOKEN}'
   roster add old https://mcp.example.com/events --type sse
   roster add notes --json '{"command": "notes-mcp", "scope": "client"}'`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -67,6 +70,8 @@ ${VARIABLE} in it must be set here unless --force is given.
 	_ = f.MarkHidden("transport") // the flag is there
 	f.StringArrayVarP(&o.env, "env", "e", nil, "`NAME=VALUE` for the environment of the command; may be repeated")
 	f.StringArrayVarP(&o.headers, "header", "H", nil, "`NAME=VALUE` or 'NAME: VALUE' for each request to the URL; may be repeated")
+	f.StringVar(&o.bearer, "bearer", "", "`token` that requests to the URL carry, best as '${VARIABLE}'")
+	f.StringVar(&o.clientID, "client-id", "", "`id` that the server's login knows us by, if it registers nobody by itself")
 	f.StringVar(&o.cwd, "cwd", "", "`directory` in which the command starts")
 	f.StringVar(&o.prefix, "prefix", "", "what names of its tools begin with, instead of the name of the server; '' for nothing")
 	f.StringVar(&o.object, "json", "", "the whole `entry` as a JSON object")
@@ -135,6 +140,15 @@ func (o addOptions) entry(given []string, dashed bool, changed func(string) bool
 			return nil, err
 		}
 		members = append(members, member{list.key, object})
+	}
+	if (o.bearer != "" || o.clientID != "") && !remote {
+		return nil, usagef("--bearer and --client-id are for URLs")
+	}
+	if o.bearer != "" {
+		add("bearer", o.bearer)
+	}
+	if o.clientID != "" {
+		add("oauth", map[string]string{"clientId": o.clientID})
 	}
 	if o.cwd != "" {
 		add("cwd", o.cwd)

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/mcp-roster/roster/internal/admin"
-	"github.com/mcp-roster/roster/internal/app"
 	"github.com/mcp-roster/roster/internal/clientfile"
 	"github.com/mcp-roster/roster/internal/config"
 )
@@ -23,7 +22,13 @@ type edited struct {
 	Did     string `json:"did"`
 	From    string `json:"from,omitempty"` // the name before
 	Changed bool   `json:"changed"`
+	gatewayNews
+}
+
+// gatewayNews is whether a gateway that runs takes a change up.
+type gatewayNews struct {
 	Gateway string `json:"gateway,omitempty"` // the URL of the one that runs with this configuration
+	Reload  bool   `json:"reload,omitempty"`  // it does not watch its files: 'roster reload' tells it
 }
 
 // editing is one change of a configuration file.
@@ -143,7 +148,7 @@ func (e *editing) newErrors(problems []config.Problem) []config.Problem {
 
 // outcome is what was done.
 func (e *editing) outcome(ctx context.Context, server, did string) edited {
-	return edited{File: e.path, Server: server, Did: did, Changed: string(e.Bytes()) != string(e.text), Gateway: e.running(ctx)}
+	return edited{File: e.path, Server: server, Did: did, Changed: string(e.Bytes()) != string(e.text), gatewayNews: e.prog.gatewayNews(ctx)}
 }
 
 // told says in words what was done, and when a gateway that runs takes it up.
@@ -157,13 +162,16 @@ func (p *program) told(r edited) {
 		return
 	}
 	writef(p.out, "%s %s%s in %s\n", r.Did, from, clean(r.Server), r.File)
-	p.tellGateway(r.Gateway)
+	p.tell(r.gatewayNews)
 }
 
-// tellGateway says when a gateway takes a change up; "" is none.
-func (p *program) tellGateway(url string) {
-	if url != "" {
-		writef(p.out, "the gateway at %s takes it up; 'roster status' says if it cannot\n", url)
+// tell says whether a gateway takes a change up.
+func (p *program) tell(n gatewayNews) {
+	switch {
+	case n.Reload:
+		writef(p.out, "the gateway at %s does not watch its files: 'roster reload' has it take this up\n", n.Gateway)
+	case n.Gateway != "":
+		writef(p.out, "the gateway at %s takes it up; 'roster status' says if it cannot\n", n.Gateway)
 	}
 }
 
@@ -176,22 +184,17 @@ func (p *program) print(r edited) error {
 	return nil
 }
 
-// running returns the URL of the gateway that runs with this configuration, or "".
-func (e *editing) running(ctx context.Context) string {
-	conf, _, err := config.Load(e.existing(), e.prog.LookupEnv)
-	if err != nil {
-		return ""
+// gatewayNews asks the gateway that runs with this configuration, if there is one.
+func (p *program) gatewayNews(ctx context.Context) gatewayNews {
+	endpoint, _, err := p.find(ctx)
+	if err != nil || endpoint == "" {
+		return gatewayNews{}
 	}
-	transport, ok := app.Find(ctx, conf, e.paths)
-	if !ok {
-		return ""
-	}
-	e.prog.access = access{transport: transport}
 	var st admin.Status
-	if e.prog.get(ctx, admin.LocalURL, "status", &st) != nil {
-		return ""
+	if p.get(ctx, endpoint, "status", &st) != nil {
+		return gatewayNews{}
 	}
-	return cmp.Or(st.URL, "its pipes")
+	return gatewayNews{Gateway: cmp.Or(st.URL, "its pipes"), Reload: !st.Config.Watched}
 }
 
 // completeServers completes the names of configured servers.

@@ -234,7 +234,7 @@ func (p *program) printImported(ctx context.Context, e *editing, results []impor
 		return err
 	}
 	p.report(problems)
-	p.tellGateway(e.running(ctx))
+	p.tell(p.gatewayNews(ctx))
 	return nil
 }
 

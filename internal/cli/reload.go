@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -169,7 +170,7 @@ func (p *program) restart(ctx context.Context, name string) error {
 	case err != nil:
 		return fmt.Errorf("%s was not up again in time: %w", name, err)
 	case !now.Up():
-		return fmt.Errorf("server %q is down: %s", name, clean(now.Error))
+		return fmt.Errorf("server %q is %s: %s", name, now.State, cmp.Or(clean(now.Error), "no reason is known"))
 	}
 	if p.json() {
 		return p.printJSON(now)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -23,6 +24,8 @@ type serveOptions struct {
 	noSSE           bool
 	tlsCert, tlsKey string
 	noWatch         bool
+	noBridge        bool
+	alone           bool // see app.Options
 }
 
 func (p *program) serveCommand() *cobra.Command {
@@ -36,6 +39,8 @@ func (p *program) serveCommand() *cobra.Command {
 
 A server whose entry is wrong is left out and said so; the others run.
 Logs go to standard error.
+
+With --stdio, the servers of a gateway of the same configuration are used if one runs.
 
 When the configuration changes, or on SIGHUP, it is read again: servers that are
 new or have changed are started, others do not notice. A file with mistakes
@@ -56,6 +61,7 @@ changes nothing; 'roster status' shows them.
 	cmd.Flags().BoolVar(&o.stdio, "stdio", false, "serve one client on standard input and output; no port unless --listen is given")
 	cmd.Flags().BoolVar(&o.insecureBind, "insecure-bind", false, "allow --listen on an address that other machines reach, although nobody is asked who they are; keys in the configuration ask (see 'roster key new')")
 	cmd.Flags().BoolVar(&o.noSSE, "no-sse", false, "do not serve the older wire of 2024-11-05, /sse and /messages")
+	cmd.Flags().BoolVar(&o.noBridge, "no-bridge", false, "with --stdio, start servers of its own even if a gateway of the configuration runs already")
 	cmd.Flags().BoolVar(&o.noWatch, "no-watch", false, "do not look for changes of the configuration; SIGHUP and 'roster reload' have it read again")
 	cmd.Flags().StringVar(&o.tlsCert, "tls-cert", "", "serve HTTPS with the certificates in this PEM `file`; it is read once")
 	cmd.Flags().StringVar(&o.tlsKey, "tls-key", "", "PEM `file` with the key of --tls-cert")
@@ -72,27 +78,19 @@ func (p *program) serve(ctx context.Context, o serveOptions) error {
 	if listen == "" && !o.stdio {
 		listen = conf.Roster.Listen
 	}
-	o.apply(&conf.Roster)
-	keys := conf.Roster.Keys != nil
-	if err := checkListen(listen, o.insecureBind, keys); err != nil {
+	if err := checkListen(listen, o.insecureBind, conf.Roster.Keys != nil); err != nil {
 		return err
 	}
-	p.report(conf.problems)
 	log, err := p.logger("info")
 	if err != nil {
 		return err
 	}
-	// The servers outlive ctx by as long as an orderly end takes.
-	a, err := app.Start(context.WithoutCancel(ctx), app.Options{
-		Config: conf.Config, Problems: conf.problems, Files: conf.files, Hosts: hosts(listen, o.insecureBind || keys),
-		Load: func() (*config.Config, []config.Problem, error) { return p.reload(o) }, Watch: !o.noWatch,
-		Version: version(), Logger: log,
-	})
+	if o.stdio && listen == "" && !o.noBridge {
+		return p.serveBridged(ctx, o, log)
+	}
+	a, err := p.startServing(ctx, o, conf, log, listen)
 	if err != nil {
 		return err
-	}
-	if len(conf.Servers) == 0 {
-		log.Warn("the configuration has no servers")
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer p.hangups(ctx, a, stop)()
@@ -113,6 +111,27 @@ func (p *program) serve(ctx context.Context, o serveOptions) error {
 		log.Info("stopping")
 	}
 	return errors.Join(err, a.Close())
+}
+
+// startServing starts the gateway. Its servers outlive ctx by as long as an orderly
+// end takes.
+func (p *program) startServing(ctx context.Context, o serveOptions, conf *configuration, log *slog.Logger, listen string) (*app.App, error) {
+	keys := conf.Roster.Keys != nil
+	o.apply(&conf.Roster)
+	a, err := app.Start(context.WithoutCancel(ctx), app.Options{
+		Config: conf.Config, Problems: conf.problems, Files: conf.files, Hosts: hosts(listen, o.insecureBind || keys),
+		Load: func() (*config.Config, []config.Problem, error) { return p.reload(o) }, Watch: !o.noWatch,
+		Brief: o.stdio, Alone: o.alone,
+		Version: version(), Logger: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.report(conf.problems)
+	if len(conf.Servers) == 0 {
+		log.Warn("the configuration has no servers")
+	}
+	return a, nil
 }
 
 // reload reads the configuration again for a gateway with these flags.

@@ -227,7 +227,7 @@ func TestImport(t *testing.T) {
 		want        []string // name and what the entry has
 	}{
 		{"claude-desktop", "", []string{"filesystem", `"/Users/ada/Desktop"`, "memory", `"MEMORY_FILE_PATH"`}},
-		{"claude-code", "/home/ada/shop", []string{"sentry", "https://mcp.sentry.dev/mcp", "github", "${GITHUB_TOKEN:-none}", "shop-db", "--read-only"}},
+		{"claude-code", "/home/ada/shop", []string{"sentry", "https://mcp.sentry.dev/mcp", "github", "${GITHUB_TOKEN:-none}", "shop-db", `"cwd": "/home/ada/shop"`}},
 		{"claude-code", "", []string{"sentry", "", "github", ""}},
 		{"vscode", "", []string{"perplexity", "${input:perplexity-key}", "docs", "{ // for work"}},
 		{"gemini", "", []string{"search", `"Bearer ${SEARCH_TOKEN}"`, "build", `"${BUILD_KEY}"`}},

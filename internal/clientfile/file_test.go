@@ -255,3 +255,38 @@ func FuzzJSON(f *testing.F) {
 		}
 	})
 }
+
+// FuzzTOML is FuzzJSON for TOML, in which not everything can be edited.
+func FuzzTOML(f *testing.F) {
+	for _, seed := range []string{
+		"", "a = 1", "[mcp_servers.a]\ncommand = \"x\"\n[mcp_servers.a.env]\nA = '1'\n", "mcp_servers = {}", "[mcp_servers]\na.command = 'x'\r\n",
+		"x = \"\"\"\n[mcp_servers.b]\n\"\"\"\n\n[[mcp_servers.l]]\n", "[mcp_servers.\"a b\"] # c\n\n\n[z]",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		file, err := clientfile.Parse(clientfile.TOML, "mcp_servers", []byte(text))
+		if err != nil {
+			return
+		}
+		names := file.Names()
+		if slices.Contains(names, "new") {
+			return
+		}
+		if file.Set("new", []byte(`{"command":"x","args":["[y]","\"\"\""],"env":{"a.b":"c"}}`)) != nil {
+			return
+		}
+		if len(file.Names()) != len(names)+1 {
+			t.Fatalf("servers %q, then %q", names, file.Names())
+		}
+		if err := file.Remove("new"); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(file.Names(), names) {
+			t.Fatalf("servers %q, then %q", names, file.Names())
+		}
+		if got := string(file.Bytes()); strings.HasSuffix(text, "\n") && got != text {
+			t.Fatalf("got %q, want %q", got, text)
+		}
+	})
+}

@@ -24,10 +24,13 @@ type Server struct {
 // the project in dir alone are among them; "" is no project.
 func (c Client) Import(f *File, dir string) ([]Server, error) {
 	var servers []Server
-	take := func(path ...string) error {
+	take := func(project string, path ...string) error {
 		for _, name := range f.keys(path...) {
 			entry, _ := f.At(append(slices.Clone(path), name)...)
 			entry, err := c.translate(entry)
+			if err == nil && project != "" {
+				entry, err = InProject(entry, project)
+			}
 			if err != nil {
 				return fmt.Errorf("server %q: %w", name, err)
 			}
@@ -35,11 +38,11 @@ func (c Client) Import(f *File, dir string) ([]Server, error) {
 		}
 		return nil
 	}
-	if err := take(f.servers); err != nil {
+	if err := take("", f.servers); err != nil {
 		return nil, err
 	}
 	if c.Name == "claude-code" && dir != "" {
-		return servers, take("projects", dir, "mcpServers")
+		return servers, take(dir, "projects", dir, "mcpServers")
 	}
 	return servers, nil
 }

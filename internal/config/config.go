@@ -32,6 +32,7 @@
 //	cwd             working directory; also workingDir, working_dir, workdir, dir
 //	url             also serverUrl; httpUrl is a URL that is never sse
 //	headers         object; also http_headers
+//	forwardHeaders  names of fields of clients' requests that the server gets, too
 //	bearer          token, or {"env": NAME}, {"file": path}, {"keyring": name} or
 //	                {"command": [program, argument, ...]}
 //	oauth           true (as the server says), false (never), or an object with clientId,
@@ -128,6 +129,9 @@ type Server struct {
 	// Headers are sent with every request, in file order, each name once and
 	// in its canonical form.
 	Headers []Pair
+	// ForwardHeaders are the fields of clients' requests, in their canonical form,
+	// that the server gets with their calls.
+	ForwardHeaders []string
 	// Bearer is the token that requests carry; nil: none.
 	Bearer *Bearer
 	// OAuth says how to log in; nil: as the server says when it wants it.

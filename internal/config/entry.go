@@ -31,6 +31,7 @@ func entrySchema() schema[draft] {
 			{[]string{"url", "serverUrl"}, func(r *reader, m member, d *draft) { readURL(r, m, d) }},
 			{[]string{"httpUrl"}, func(r *reader, m member, d *draft) { readURL(r, m, d); d.neverSSE = true }},
 			{[]string{"headers", "http_headers"}, readHeaders},
+			{[]string{"forwardHeaders"}, readForward},
 			{[]string{"bearer"}, readBearer},
 			{[]string{"oauth"}, readOAuth},
 			{[]string{"auth"}, readAuth},
@@ -105,6 +106,13 @@ func (d *draft) check(r *reader, at int) {
 		r.fail(at, "", `is of type %s, which needs "url", but has "command"`, d.Transport)
 	}
 	d.checkLogin(r, at)
+	d.ForwardHeaders = slices.DeleteFunc(d.ForwardHeaders, func(name string) bool {
+		set := slices.ContainsFunc(d.Headers, func(h Pair) bool { return h.Name == name })
+		if set {
+			r.warn(at, "forwardHeaders", "%s has a value in headers, which counts", name)
+		}
+		return set
+	})
 	if d.Transport != "" {
 		return
 	}
@@ -300,6 +308,43 @@ func readHeaders(r *reader, m member, d *draft) {
 		headers.set(r, e, textproto.CanonicalMIMEHeaderKey(e.name), value)
 	}
 	d.Headers = headers.list
+}
+
+// readForward reads an allow-list. What is about one hop, about the protocol or
+// about the client's own credentials is never passed on.
+func readForward(r *reader, m member, d *draft) {
+	d.ForwardHeaders = nil
+	elements, _ := r.elements(m)
+	for _, e := range elements {
+		written, ok := r.text(e)
+		if !ok {
+			continue
+		}
+		name := textproto.CanonicalMIMEHeaderKey(written)
+		switch {
+		case !isToken(written):
+			r.fail(e.at, e.field, "not the name of an HTTP header")
+		case !forwardable(name):
+			r.warn(e.at, e.field, "%s is never passed on to servers", name)
+		case !slices.Contains(d.ForwardHeaders, name):
+			d.ForwardHeaders = append(d.ForwardHeaders, name)
+		}
+	}
+}
+
+func forwardable(name string) bool {
+	for _, prefix := range []string{"Mcp-", "Proxy-", "Content-", "Accept", "Sec-", "Access-Control-", "X-Forwarded-", "If-"} {
+		if strings.HasPrefix(name, prefix) {
+			return false
+		}
+	}
+	switch name {
+	case "Authorization", "Cookie", "Set-Cookie", "X-Api-Key", "Api-Key", "Host", "Connection", "Keep-Alive", "Te", "Trailer",
+		"Transfer-Encoding", "Upgrade", "Via", "Forwarded", "Expect", "Range", "Origin", "Referer", "Last-Event-Id", "Date",
+		"Www-Authenticate", "Idempotency-Key", "X-Idempotency-Key", "User-Agent":
+		return false
+	}
+	return true
 }
 
 // isToken reports whether s is a token of RFC 9110, section 5.6.2.

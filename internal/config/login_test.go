@@ -80,6 +80,17 @@ func TestLogin(t *testing.T) {
 			}
 		})
 	}
+	t.Run("forwarded", func(t *testing.T) {
+		file := filepath.Join(dir, "f.json")
+		if err := os.WriteFile(file, []byte(`{"mcpServers":{"s":{"url":"https://s.example/mcp","headers":{"X-Set":"v"},
+			"forwardHeaders":["x-tenant","X-Tenant","x-set","Connection","Host","authorization","Mcp-Session-Id","proxy-x","cookie","x-api-key"]}}}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, problems, err := config.Load([]string{file}, env)
+		if err != nil || len(problems) != 8 || c.Servers[0].Disabled || fmt.Sprint(c.Servers[0].ForwardHeaders) != "[X-Tenant]" {
+			t.Errorf("%v, %v, %v", c.Servers[0].ForwardHeaders, problems, err)
+		}
+	})
 	t.Run("a header", func(t *testing.T) {
 		file := filepath.Join(dir, "h.json")
 		if err := os.WriteFile(file, []byte(`{"mcpServers":{"s":{"url":"https://s.example/mcp","auth":{"type":"header","header":"X-Api-Key","value":"${TOKEN}"}}}}`), 0o600); err != nil {

@@ -199,6 +199,7 @@ func (s *Source) begin(c *own) {
 		if !srv.PerClient() || !c.begins(srv, s.opts.StartWait) {
 			continue
 		}
+		c.lists.Recall()
 		if _, err := srv.For(c.Client); err != nil {
 			c.lists.Heard(srv.Name())
 		}

@@ -78,22 +78,26 @@ func (s *Source) converse(ctx context.Context, srv *upstream.Server, r *server.R
 		}
 		return c.ask(ctx, q)
 	}
+	return s.await(ctx, r, c, func() { s.start(callCtx, srv, r, c, req) })
+}
+
+// start makes the call of a conversation. It does not wait for it.
+func (s *Source) start(ctx context.Context, srv *upstream.Server, r *server.Request, c *conversation, req upstream.Request) {
 	if r.Session != nil { // on pipes, where one can see that the client is gone
 		s.parked.calls.Go(func() { // ends with the session or the call
 			select {
 			case <-r.Session.Done():
 				s.parked.forget(c)
-				cancel(jsonrpc.ErrSessionClosed)
-			case <-callCtx.Done():
+				c.cancel(jsonrpc.ErrSessionClosed)
+			case <-ctx.Done():
 			}
 		})
 	}
-	s.parked.calls.Go(func() { // ends with the call, which callCtx and the server's own deadline bound
-		defer cancel(nil)
-		result, err := s.call(callCtx, srv, req)
+	s.parked.calls.Go(func() { // ends with the call, which ctx and the server's own deadline bound
+		defer c.cancel(nil)
+		result, err := s.call(ctx, srv, req)
 		c.result <- callEnded{result, err}
 	})
-	return s.await(ctx, r, c)
 }
 
 // notify takes what the server says during the call; while it is parked, nobody
@@ -139,13 +143,14 @@ func (c *conversation) ask(ctx context.Context, q *jsonrpc.Request) (jsontext.Va
 	}
 }
 
-// await waits until the call has ended or asks something, and returns the result
-// for the client either way.
-func (s *Source) await(ctx context.Context, r *server.Request, c *conversation) (jsonrpc.Object, error) {
+// await has the call begin, or go on, and waits until it has ended or asks
+// something. It returns the result for the client either way.
+func (s *Source) await(ctx context.Context, r *server.Request, c *conversation, begin func()) (jsonrpc.Object, error) {
 	notes := newRelay(ctx, r, s.filter(r))
 	c.listenTo(notes)
 	defer notes.flush()
 	defer c.listenTo(nil)
+	begin()
 	select {
 	case end := <-c.result:
 		return s.handOver(r, c.server, end.result, end.err)
@@ -190,8 +195,8 @@ func (s *Source) resume(ctx context.Context, r *server.Request, id string) (json
 	if err != nil || answers.Get(answerKey).Kind() != '{' {
 		return s.park(r, c) // not answered: asked again
 	}
-	c.open.answer <- answered{result: answers.Get(answerKey)}
-	return s.await(ctx, r, c)
+	answer := answered{result: answers.Get(answerKey)}
+	return s.await(ctx, r, c, func() { c.open.answer <- answer })
 }
 
 // withoutToken returns params without a progress token: a client of a stateless

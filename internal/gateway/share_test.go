@@ -269,6 +269,7 @@ func TestSubscriptionOutlivesItsServer(t *testing.T) {
 				f.servers.Get("s").Restart()
 				until(t, "it restarts", func() bool { return f.servers.Get("s").Status().Restarts > gone })
 				until(t, "it is asked again", func() bool { return b.watches("x:blob") == 1 })
+				receive(t, "an update, since there may have been one meanwhile", p.updates)
 				b.updated(t.Context(), "x:blob")
 				receive(t, "an update", p.updates)
 			}

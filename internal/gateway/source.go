@@ -325,7 +325,7 @@ func (s *Source) forward(ctx context.Context, name string, r *server.Request, ed
 		}
 	}
 	result, err := s.exchange(ctx, srv, r, upstream.Request{
-		Method: r.Method, Params: r.Params, Edits: edits, Caller: caller, Header: header,
+		Method: r.Method, Params: r.Params, Edits: edits, Caller: caller, Header: forwarded(srv.Forwards(), r.Header, header),
 	})
 	if err != nil {
 		return s.sendToLogin(ctx, r, name, err)

@@ -20,6 +20,7 @@ type agreed struct {
 	by    map[string]error // by URI; nil: it tells
 	all   error            // if not nil, for every URI
 	level string           // the log level that it was last asked for
+	told  map[string]bool  // URIs of which it told changes, be it on an earlier connection
 	news  chan struct{}    // closed when the fields change; nil: nobody waits
 }
 
@@ -28,14 +29,39 @@ func (a *agreed) begin() {
 	a.change(func() { a.by, a.all, a.level = make(map[string]error), nil, "" })
 }
 
-func (a *agreed) settle(uri string, err error) { a.change(func() { a.by[uri] = err }) }
+// settle takes the answer for one URI, and reports whether changes of it were told
+// before.
+func (a *agreed) settle(uri string, err error) (again bool) {
+	a.change(func() {
+		a.by[uri] = err
+		again = err == nil && a.tellsLocked(uri)
+	})
+	return again
+}
 
-func (a *agreed) forget(uri string) { a.change(func() { delete(a.by, uri) }) }
+// tellsLocked notes that changes of a resource are told, and reports whether they
+// were before.
+func (a *agreed) tellsLocked(uri string) (again bool) {
+	if a.told == nil {
+		a.told = make(map[string]bool)
+	}
+	again = a.told[uri]
+	a.told[uri] = true
+	return again
+}
+
+func (a *agreed) forget(uri string) {
+	a.change(func() {
+		delete(a.by, uri)
+		delete(a.told, uri)
+	})
+}
 
 func (a *agreed) refuseAll(err error) { a.change(func() { a.all = err }) }
 
-// replace takes the answer to a subscription for all URIs.
-func (a *agreed) replace(asked, honoured []string) {
+// replace takes the answer to a subscription for all URIs, and returns those of
+// which changes were told before.
+func (a *agreed) replace(asked, honoured []string) (again []string) {
 	a.change(func() {
 		clear(a.by)
 		for _, uri := range asked {
@@ -43,8 +69,12 @@ func (a *agreed) replace(asked, honoured []string) {
 		}
 		for _, uri := range honoured {
 			a.by[uri] = nil
+			if a.tellsLocked(uri) {
+				again = append(again, uri)
+			}
 		}
 	})
+	return again
 }
 
 func (a *agreed) change(f func()) {

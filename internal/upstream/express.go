@@ -69,8 +69,8 @@ func (s *Server) express(ctx context.Context, c *connection, subscribed chan<- s
 	s.ask(ctx, c)
 }
 
-// listen keeps a subscription open. After each gap all its lists count as
-// changed.
+// listen keeps a subscription open. After each gap all its lists and resources
+// count as changed.
 func (s *Server) listen(ctx context.Context, c *connection, ready func()) {
 	info := c.client.Server()
 	var kinds []mcp.Kind
@@ -80,6 +80,7 @@ func (s *Server) listen(ctx context.Context, c *connection, ready func()) {
 		}
 	}
 	pause := newBackoff(s.opts.BackoffMin, s.opts.BackoffMax)
+	gap := true
 	for ctx.Err() == nil {
 		uris, _ := s.wishes()
 		if len(kinds) == 0 && len(uris) == 0 {
@@ -91,8 +92,9 @@ func (s *Server) listen(ctx context.Context, c *connection, ready func()) {
 			continue
 		}
 		began := time.Now()
-		changed, err := s.listenOnce(ctx, c, client.Filter{Kinds: kinds, Resources: uris}, ready)
+		changed, err := s.listenOnce(ctx, c, client.Filter{Kinds: kinds, Resources: uris}, gap, ready)
 		ready()
+		gap = !changed
 		switch {
 		case changed:
 			continue
@@ -118,7 +120,7 @@ func (s *Server) pauseListen(ctx context.Context, c *connection, pause *backoff.
 }
 
 // listenOnce keeps one subscription open until it ends or the wishes change.
-func (s *Server) listenOnce(ctx context.Context, c *connection, f client.Filter, ready func()) (changed bool, err error) {
+func (s *Server) listenOnce(ctx context.Context, c *connection, f client.Filter, gap bool, ready func()) (changed bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var watcher sync.WaitGroup
@@ -141,7 +143,10 @@ func (s *Server) listenOnce(ctx context.Context, c *connection, f client.Filter,
 				told |= bit(k)
 			}
 			c.told.Store(told)
-			s.agreed.replace(uris, f.Resources)
+			again := s.agreed.replace(uris, f.Resources)
+			if gap {
+				s.missed(again...)
+			}
 			if c.started.Load() {
 				c.mark(told)
 			}
@@ -189,13 +194,25 @@ func (s *Server) ask(ctx context.Context, c *connection) {
 				asked[uri] = err
 			}
 			if _, answered := errors.AsType[*jsonrpc.Error](err); err == nil || answered {
-				s.agreed.settle(uri, err)
+				if s.agreed.settle(uri, err) && !known {
+					s.missed(uri)
+				}
 			}
 		}
 		select {
 		case <-c.wishes:
 		case <-ctx.Done():
 			return
+		}
+	}
+}
+
+// missed says of resources that they may have changed while nobody told.
+func (s *Server) missed(uris ...string) {
+	for _, uri := range uris {
+		params, err := jsonrpc.ParseObject(mcp.Splice(jsonrpc.Object{}, mcp.Edit{Name: "uri", Value: mcp.String(uri)}))
+		if err == nil {
+			s.notify(&jsonrpc.Message{Method: mcp.MethodUpdated, Params: params})
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -47,6 +48,9 @@ type flight struct {
 	token  int64
 	caller jsontext.Value // the caller's progress token; nil: it has none
 	slot   slot
+	// answered: the response has come. What the server says from then on is not
+	// about this request, even while it is still among the flights.
+	answered atomic.Bool
 	clock
 }
 
@@ -59,8 +63,10 @@ func (f *flight) start(ctx context.Context, timeout, most time.Duration) context
 func (f *flight) on(c *connection) client.Request {
 	req := client.Request{
 		Method: f.Method, Params: f.Params, Edits: f.Edits, Caller: f.Caller, Header: f.Header,
-		Token: strconv.AppendInt(nil, f.token, 10),
+		Token:    strconv.AppendInt(nil, f.token, 10),
+		Answered: func() { f.answered.Store(true) },
 	}
+	f.answered.Store(false) // it may be sent again
 	if f.server.opts.HTTP { // where a request has a stream of its own
 		req.Message = func(m *jsonrpc.Message) {
 			if m.IsNotification() && !f.hear(m) {
@@ -216,7 +222,10 @@ func (fs *flights) find(token jsontext.Value) *flight {
 	}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	return fs.byToken[n]
+	if f := fs.byToken[n]; f != nil && !f.answered.Load() {
+		return f
+	}
+	return nil
 }
 
 // only returns the one request that is with the server; nil if there is none, or
@@ -224,14 +233,17 @@ func (fs *flights) find(token jsontext.Value) *flight {
 func (fs *flights) only() *flight {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if len(fs.byToken) != 1 {
-		return nil
-	}
 	var one *flight
 	for _, f := range fs.byToken {
-		one = f
+		switch {
+		case f.answered.Load():
+		case one != nil:
+			return nil
+		default:
+			one = f
+		}
 	}
-	if fs.hauntedLocked(one) {
+	if one == nil || fs.hauntedLocked(one) {
 		return nil
 	}
 	return one

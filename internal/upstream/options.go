@@ -40,6 +40,9 @@ type Options struct {
 	// has held for BackoffMax. 0: 1 s and 60 s.
 	BackoffMin time.Duration
 	BackoffMax time.Duration
+	// Forward names, in their canonical form, the header fields of clients'
+	// requests that the server gets with their calls.
+	Forward []string
 	// Limits bound the walks of lists.
 	Limits client.Limits
 	// Known is what is remembered of the server.

@@ -86,6 +86,9 @@ func New(opts Options) *Server {
 // Name returns the server's name.
 func (s *Server) Name() string { return s.opts.Name }
 
+// Forwards returns Options.Forward. It must not be written to.
+func (s *Server) Forwards() []string { return s.opts.Forward }
+
 // Info returns what the server said of itself last, be it in an earlier process;
 // false if it never did.
 func (s *Server) Info() (client.ServerInfo, bool) {
