@@ -62,6 +62,9 @@ type Options struct {
 	// Brief: this gateway ends with a client of its own. Others on pipes that it
 	// serves are told.
 	Brief bool
+	// Profile serves the profiles of net/http/pprof under /debug/pprof/ to those who
+	// may use the control socket.
+	Profile bool
 	// Version is this program's.
 	Version string
 	// Logger gets everything. nil: nothing.
