@@ -32,6 +32,9 @@ func newLogin(scenario, url string) (*auth.OAuth, error) {
 		opts.ClientSecret, _ = told.Text("client_secret")
 		opts.PrivateKey, _ = told.Text("private_key_pem")
 		opts.Algorithm, _ = told.Text("signing_algorithm")
+		if assertion, ok := told.Text("valid_jwt"); ok {
+			opts.ClientCredentials, opts.Assertion = true, auth.Fixed(assertion)
+		}
 	}
 	return auth.NewOAuth(opts), nil
 }

@@ -83,11 +83,12 @@ func (g *gateway) configure(dir, scenario, url string) error {
 			ID     string `json:"client_id"`
 			Secret string `json:"client_secret"`
 			Key    string `json:"private_key_pem"`
+			JWT    string `json:"valid_jwt"`
 		}
 		if err := json.Unmarshal([]byte(text), &told); err != nil {
 			return fmt.Errorf("%s: %w", envContext, err)
 		}
-		for name, value := range map[string]string{"clientId": told.ID, "clientSecret": told.Secret, "privateKey": told.Key} {
+		for name, value := range map[string]string{"clientId": told.ID, "clientSecret": told.Secret, "privateKey": told.Key, "assertion": told.JWT} {
 			if value != "" {
 				oauth[name] = value
 			}

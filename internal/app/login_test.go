@@ -86,7 +86,7 @@ func TestLogin(t *testing.T) {
 	if got := get(t, g, "/status", http.StatusOK); !strings.Contains(got, "roster auth login hosted") {
 		t.Errorf("the status does not say what to do: %s", got)
 	}
-	call("hosted__t", "not connected yet: hosted")
+	call("hosted__t", "not logged in: hosted")
 
 	logIn(t, g, "hosted") // in another process, as far as the gateway can see
 	g.until("the server is ready", func(admin.Status) bool { return g.server("hosted").State == upstream.Ready })

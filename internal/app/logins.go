@@ -87,19 +87,8 @@ func (l *logins) end() {
 // authorizer returns what authorizes the requests to a server; nil: its header
 // fields do, or nothing.
 func (a *App) authorizer(s config.Server, log *slog.Logger) mcphttp.Authorizer {
-	if b := s.Bearer; b != nil {
-		switch {
-		case b.Token != "":
-			return auth.FixedBearer(b.Token)
-		case b.File != "":
-			return auth.FileBearer(b.File)
-		case b.Keyring != "":
-			return auth.NewBearer(func(context.Context) (string, time.Time, error) {
-				secret, err := state.KeyringSecret(b.Keyring)
-				return secret, time.Time{}, err
-			})
-		}
-		return auth.CommandBearer(b.Command, os.Environ())
+	if s.Bearer != nil {
+		return auth.NewBearer(secretSource(s.Bearer))
 	}
 	if !mayLogIn(s) {
 		return nil
@@ -122,6 +111,22 @@ func (a *App) authorizer(s config.Server, log *slog.Logger) mcphttp.Authorizer {
 	return o
 }
 
+// secretSource returns what reads a secret.
+func secretSource(b *config.Bearer) auth.Source {
+	switch {
+	case b.Token != "":
+		return auth.Fixed(b.Token)
+	case b.File != "":
+		return auth.File(b.File)
+	case b.Keyring != "":
+		return func(context.Context) (string, time.Time, error) {
+			secret, err := state.KeyringSecret(b.Keyring)
+			return secret, time.Time{}, err
+		}
+	}
+	return auth.Command(b.Command, os.Environ())
+}
+
 // mayLogIn reports whether a server is one that is logged in to when it wants it:
 // no other credentials are configured.
 func mayLogIn(s config.Server) bool {
@@ -140,6 +145,9 @@ func loginOptions(s config.Server, vault auth.Vault, version string, log *slog.L
 		opts.ClientID, opts.ClientSecret, opts.ClientMetadataURL = c.ClientID, c.ClientSecret, c.ClientMetadataURL
 		opts.PrivateKey, opts.Algorithm = c.PrivateKey, c.Algorithm
 		opts.Issuer, opts.Scopes, opts.Redirect, opts.ClientCredentials = c.Issuer, c.Scopes, c.Redirect, c.ClientCredentials
+		if c.Assertion != nil {
+			opts.Assertion = secretSource(c.Assertion)
+		}
 	}
 	var err error
 	opts.RootCAs, err = rootCAs(s.CAFile)

@@ -18,7 +18,7 @@ import (
 // read when it is first needed, when it has ended, and when the server
 // refuses it. Its methods may be called from any goroutine.
 type Bearer struct {
-	read func(ctx context.Context) (token string, expiry time.Time, err error)
+	read Source
 
 	slot chan struct{} // one slot: it is being read
 
@@ -27,16 +27,18 @@ type Bearer struct {
 	expiry time.Time // zero: not known
 }
 
+// Source reads a secret that somebody else keeps. A zero expiry is not known.
+type Source func(ctx context.Context) (secret string, expiry time.Time, err error)
+
 // maxToken is the most bytes that a file or a command may give.
 const maxToken = 1 << 20
 
 // commandTime is how long a command may take.
 const commandTime = 30 * time.Second
 
-// FileBearer returns the token that is the content of a file, but for white
-// space around it.
-func FileBearer(file string) *Bearer {
-	return NewBearer(func(context.Context) (string, time.Time, error) {
+// File is the content of a file, but for white space around it.
+func File(file string) Source {
+	return func(context.Context) (string, time.Time, error) {
 		f, err := os.Open(file)
 		if err != nil {
 			return "", time.Time{}, err
@@ -44,20 +46,20 @@ func FileBearer(file string) *Bearer {
 		defer f.Close()
 		data, err := io.ReadAll(io.LimitReader(f, maxToken))
 		return strings.TrimSpace(string(data)), time.Time{}, err
-	})
+	}
 }
 
-// FixedBearer returns a token that does not change.
-func FixedBearer(token string) *Bearer {
-	return NewBearer(func(context.Context) (string, time.Time, error) { return token, time.Time{}, nil })
+// Fixed is a secret that does not change.
+func Fixed(secret string) Source {
+	return func(context.Context) (string, time.Time, error) { return secret, time.Time{}, nil }
 }
 
-// CommandBearer returns the token that a command prints: alone, or as an object
+// Command is the token that a command prints: alone, or as an object
 // with "access_token" or "token" and, if it ends, "expires_in" (seconds) or
 // "expires_at" (RFC 3339). There is no shell. What the command prints is shown
 // to nobody, also when it fails. env is its environment.
-func CommandBearer(argv, env []string) *Bearer {
-	return NewBearer(func(ctx context.Context) (string, time.Time, error) {
+func Command(argv, env []string) Source {
+	return func(ctx context.Context) (string, time.Time, error) {
 		ctx, cancel := context.WithTimeout(ctx, commandTime)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
@@ -67,7 +69,7 @@ func CommandBearer(argv, env []string) *Bearer {
 			return "", time.Time{}, fmt.Errorf("the command for the token: %w", err)
 		}
 		return readToken(out)
-	})
+	}
 }
 
 func readToken(out []byte) (string, time.Time, error) {
@@ -94,8 +96,8 @@ func readToken(out []byte) (string, time.Time, error) {
 }
 
 // NewBearer returns the token that read returns, which is called by one at a
-// time. A zero expiry is not known.
-func NewBearer(read func(context.Context) (string, time.Time, error)) *Bearer {
+// time.
+func NewBearer(read Source) *Bearer {
 	return &Bearer{read: read, slot: make(chan struct{}, 1)}
 }
 

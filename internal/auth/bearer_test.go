@@ -57,7 +57,7 @@ func (s source) runs() int {
 }
 
 func (s source) command() *auth.Bearer {
-	return auth.CommandBearer([]string{os.Args[0]}, append(os.Environ(), childToken+"="+s.file, "GORACE=atexit_sleep_ms=0"))
+	return auth.NewBearer(auth.Command([]string{os.Args[0]}, append(os.Environ(), childToken+"="+s.file, "GORACE=atexit_sleep_ms=0")))
 }
 
 func TestCommandBearer(t *testing.T) {
@@ -119,7 +119,7 @@ func TestCommandBearer(t *testing.T) {
 func TestFileBearer(t *testing.T) {
 	ctx := testContext(t)
 	file := filepath.Join(t.TempDir(), "token")
-	b := auth.FileBearer(file)
+	b := auth.NewBearer(auth.File(file))
 	if _, err := b.Authorization(ctx); err == nil {
 		t.Error("no error without a file")
 	}

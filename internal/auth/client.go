@@ -23,6 +23,9 @@ func (o *OAuth) identify(ctx context.Context, r *record, s site, redirect string
 		}
 		return registration{ID: o.opts.ClientID, Secret: o.opts.ClientSecret, Method: o.method(s.meta.AuthMethods), Redirect: redirect}, nil
 	}
+	if o.opts.Assertion != nil { // which says who we are
+		return registration{Method: methodNone}, nil
+	}
 	if o.opts.ClientMetadataURL != "" && s.meta.ClientIDDocuments {
 		return registration{ID: o.opts.ClientMetadataURL, Method: methodNone, Redirect: redirect}, nil
 	}

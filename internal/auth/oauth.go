@@ -35,8 +35,11 @@ type OAuthOptions struct {
 	// Scopes are asked for. nil: those that the server asks for.
 	Scopes []string
 	// ClientCredentials asks for tokens of the client's own: there is no user
-	// and no login.
+	// and no login. With an Assertion it asks with that, a JWT of somebody whom
+	// the authorization server trusts (RFC 7523, section 2.1), which is read anew
+	// for each token.
 	ClientCredentials bool
+	Assertion         Source
 	// Redirect is the URL on loopback at which logins end; port 0 is any. "":
 	// http://127.0.0.1:0/callback.
 	Redirect string
@@ -445,9 +448,9 @@ func (o *OAuth) replace(ctx context.Context, used string) error {
 func (o *OAuth) ask(ctx context.Context, r *record) (*oauth2.Token, error) {
 	params := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {r.Refresh}, "resource": {r.Resource}}
 	if o.opts.ClientCredentials {
-		params = url.Values{"grant_type": {"client_credentials"}, "resource": {r.Resource}}
-		if len(r.Scopes) > 0 {
-			params.Set("scope", strings.Join(r.Scopes, " "))
+		var err error
+		if params, err = o.ownGrant(ctx, r.Resource, r.Scopes); err != nil {
+			return nil, err
 		}
 	}
 	client := r.Client

@@ -510,6 +510,34 @@ func TestClientCredentials(t *testing.T) {
 	}
 }
 
+// A workload shows what its platform says of it, anew for each token.
+func TestAssertion(t *testing.T) {
+	is := mcptest.NewIssuer(t)
+	at := is.Protect(t, ok, nil)
+	n := 0
+	o := newOAuth(t, is, auth.OAuthOptions{
+		Server: at, ClientCredentials: true,
+		Assertion: func(context.Context) (string, time.Time, error) {
+			n++
+			return fmt.Sprint("jwt-", n), time.Time{}, nil
+		},
+	})
+	ctx := testContext(t)
+	for range 2 {
+		if status, err := try(ctx, o, at); status != http.StatusOK || err != nil {
+			t.Fatalf("status %d, %v", status, err)
+		}
+		is.Expire()
+	}
+	forms := is.Forms()
+	if len(forms) != 2 || forms[1].Get("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" || forms[1].Get("assertion") != "jwt-2" || forms[1].Get("resource") != at {
+		t.Errorf("forms %v", forms)
+	}
+	if n := is.Count("/register"); n > 0 {
+		t.Errorf("%d registrations", n)
+	}
+}
+
 // Tokens are refreshed before they end, behind the request that finds it out.
 func TestRefreshAhead(t *testing.T) {
 	is := mcptest.NewIssuer(t)

@@ -164,9 +164,9 @@ func (o *OAuth) introduce(ctx context.Context, ch challenge) error {
 		if err != nil {
 			return err
 		}
-		params := url.Values{"grant_type": {"client_credentials"}, "resource": {s.resource}}
-		if len(scopes) > 0 {
-			params.Set("scope", strings.Join(scopes, " "))
+		params, err := o.ownGrant(ctx, s.resource, scopes)
+		if err != nil {
+			return err
 		}
 		token, err := grant(ctx, o.http, s.meta.TokenEndpoint, client, key, params)
 		if err != nil {
@@ -176,6 +176,23 @@ func (o *OAuth) introduce(ctx context.Context, ch challenge) error {
 		r.take(token)
 		return nil
 	})
+}
+
+// ownGrant is what a client asks with that acts on its own behalf.
+func (o *OAuth) ownGrant(ctx context.Context, resource string, scopes []string) (url.Values, error) {
+	params := url.Values{"grant_type": {"client_credentials"}, "resource": {resource}}
+	if len(scopes) > 0 {
+		params.Set("scope", strings.Join(scopes, " "))
+	}
+	if o.opts.Assertion != nil {
+		assertion, _, err := o.opts.Assertion(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("the assertion for server %q: %w", o.opts.Name, err)
+		}
+		params.Set("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer")
+		params.Set("assertion", assertion)
+	}
+	return params, nil
 }
 
 // scopes are what to ask for (2026-07-28, basic/authorization, Scope Selection

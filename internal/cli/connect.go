@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-roster/roster/internal/clientfile"
-	"github.com/mcp-roster/roster/internal/config"
 )
 
 // connectOptions are the flags of connect and disconnect.
@@ -99,11 +98,7 @@ func clients(args []string) ([]clientfile.Client, error) {
 	for _, arg := range args {
 		c, ok := clientfile.Find(arg)
 		if !ok {
-			hint := ""
-			if near, ok := config.Nearest(arg, clientNames()); ok {
-				hint = fmt.Sprintf("did you mean %q? ", near)
-			}
-			return nil, usagef("there is no client %q: %sthere are %s", arg, hint, strings.Join(clientNames(), ", "))
+			return nil, usagef("there is no client %q: %s", arg, thereAre(arg))
 		}
 		named = append(named, c)
 	}
@@ -139,41 +134,55 @@ func (p *program) clientFile(c clientfile.Client, o connectOptions, named bool) 
 }
 
 func (p *program) connectClients(args []string, o connectOptions) error {
-	chosen, err := clients(args)
-	if err != nil {
-		return err
-	}
 	if o.list {
-		return p.listClients(chosen, o)
+		return p.listClients(args, o)
+	}
+	if _, err := clients(args); err != nil {
+		return err
 	}
 	target, conf, err := p.target(o)
 	if err != nil {
 		return err
 	}
-	var results []connection
+	results, err := p.eachClient(args, o, func(c clientfile.Client, s *connection) (bool, error) {
+		entry, err := c.Entry(target)
+		if err != nil {
+			return false, err
+		}
+		return true, s.connect(c, o.name, entry, conf)
+	})
+	if len(results) == 0 && err == nil {
+		return fmt.Errorf("none of %s was found here: name the one to write for", clientTitles())
+	}
+	return errors.Join(err, p.printConnections(results))
+}
+
+// eachClient does something to the files of the clients that are named, or else
+// are here, and returns what was done to those that are to be shown. What fails for
+// one does not keep the others from being done.
+func (p *program) eachClient(args []string, o connectOptions, do func(clientfile.Client, *connection) (show bool, err error)) ([]connection, error) {
+	chosen, err := clients(args)
+	if err != nil {
+		return nil, err
+	}
+	results := []connection{}
 	var errs []error
 	for _, c := range chosen {
 		state, wanted, err := p.clientFile(c, o, len(args) > 0)
 		if err != nil {
-			return err
+			return results, err
 		}
 		if !wanted {
 			continue
 		}
-		entry, err := c.Entry(target)
-		if err == nil {
-			err = state.connect(c, o.name, entry, conf)
-		}
+		show, err := do(c, &state)
 		if err != nil {
 			errs = append(errs, err)
-			continue
+		} else if show {
+			results = append(results, state)
 		}
-		results = append(results, state)
 	}
-	if len(results) == 0 && len(errs) == 0 {
-		return fmt.Errorf("none of %s was found here: name the one to write for", clientTitles())
-	}
-	return errors.Join(append(errs, p.printConnections(results))...)
+	return results, errors.Join(errs...)
 }
 
 // connect writes the entry.
@@ -264,7 +273,11 @@ func (p *program) printConnections(results []connection) error {
 }
 
 // listClients prints which clients are here and use Roster.
-func (p *program) listClients(chosen []clientfile.Client, o connectOptions) error {
+func (p *program) listClients(args []string, o connectOptions) error {
+	chosen, err := clients(args)
+	if err != nil {
+		return err
+	}
 	results := []connection{}
 	t := table{header: []string{"CLIENT", "STATE", "FILE"}}
 	for _, c := range chosen {
@@ -298,36 +311,16 @@ func (p *program) listClients(chosen []clientfile.Client, o connectOptions) erro
 }
 
 func (p *program) disconnectClients(args []string, o connectOptions) error {
-	chosen, err := clients(args)
-	if err != nil {
-		return err
-	}
-	var results []connection
-	var errs []error
-	for _, c := range chosen {
-		state, wanted, err := p.clientFile(c, o, len(args) > 0)
-		if err != nil {
-			return err
-		}
-		if !wanted {
-			continue
-		}
-		done, err := c.Disconnect(state.File, o.name)
-		switch {
-		case err != nil:
-			errs = append(errs, err)
-			continue
-		case !done.Changed && len(args) == 0:
-			continue
-		}
-		state.Did, state.Backup = "disconnected", done.Backup
+	results, err := p.eachClient(args, o, func(c clientfile.Client, s *connection) (bool, error) {
+		done, err := c.Disconnect(s.File, o.name)
+		s.Did, s.Backup = "disconnected", done.Backup
 		if !done.Changed {
-			state.Did = "not connected"
+			s.Did = "not connected"
 		}
-		results = append(results, state)
-	}
-	if len(results) == 0 && len(errs) == 0 {
+		return done.Changed || len(args) > 0, err
+	})
+	if len(results) == 0 && err == nil {
 		return errors.New("no client that was found here is connected")
 	}
-	return errors.Join(append(errs, p.printConnections(results))...)
+	return errors.Join(err, p.printConnections(results))
 }

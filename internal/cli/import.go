@@ -70,6 +70,15 @@ func clientNames() []string {
 	return names
 }
 
+// thereAre is what is said of a name that is no client's.
+func thereAre(name string) string {
+	hint := ""
+	if near, ok := config.Nearest(name, clientNames()); ok {
+		hint = fmt.Sprintf("did you mean %q? ", near)
+	}
+	return hint + "there are " + strings.Join(clientNames(), ", ")
+}
+
 func completeClients(args []string, typed string) []string {
 	return slices.DeleteFunc(clientNames(), func(name string) bool {
 		return !strings.HasPrefix(name, typed) || slices.Contains(args, name)
@@ -119,11 +128,7 @@ func (p *program) origins(args []string, project bool) ([]origin, error) {
 			continue
 		}
 		if _, err := os.Stat(arg); err != nil {
-			hint := ""
-			if near, ok := config.Nearest(arg, clientNames()); ok {
-				hint = fmt.Sprintf("did you mean %q? ", near)
-			}
-			return nil, usagef("%q is neither a file nor a client: %sthere are %s", arg, hint, strings.Join(clientNames(), ", "))
+			return nil, usagef("%q is neither a file nor a client: %s", arg, thereAre(arg))
 		}
 		found = append(found, fileOrigin(arg))
 	}

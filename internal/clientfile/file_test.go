@@ -68,17 +68,22 @@ func TestEditJSON(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			f, err := clientfile.Parse(clientfile.JSON, "", []byte(tt.in))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := tt.edit(f); err != nil {
-				t.Fatal(err)
-			}
-			if got := string(f.Bytes()); got != tt.want {
-				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
-			}
+			checkEdit(t, clientfile.JSON, tt.in, tt.want, tt.edit)
 		})
+	}
+}
+
+func checkEdit(t *testing.T, format clientfile.Format, in, want string, edit func(*clientfile.File) error) {
+	t.Helper()
+	f, err := clientfile.Parse(format, "", []byte(in))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := edit(f); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(f.Bytes()); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
@@ -108,16 +113,7 @@ func TestEditTOML(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			f, err := clientfile.Parse(clientfile.TOML, "mcp_servers", []byte(tt.in))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := tt.edit(f); err != nil {
-				t.Fatal(err)
-			}
-			if got := string(f.Bytes()); got != tt.want {
-				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
-			}
+			checkEdit(t, clientfile.TOML, tt.in, tt.want, tt.edit)
 		})
 	}
 }

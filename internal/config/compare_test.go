@@ -45,3 +45,36 @@ func read(t *testing.T, text string) *config.Config {
 	}
 	return c
 }
+
+// TestFingerprint changes fields of a server, secret ones among them: each gives
+// another fingerprint. The layout of the file does not.
+func TestFingerprint(t *testing.T) {
+	seen := make(map[string]string)
+	for _, text := range []string{
+		`{"mcpServers":{}}`,
+		`{"mcpServers":{"a":{"url":"http://h/mcp"}}}`,
+		`{"mcpServers":{"b":{"url":"http://h/mcp"}}}`,
+		`{"mcpServers":{"a":{"url":"http://h/mcp","headers":{"X":"1"}}}}`,
+		`{"mcpServers":{"a":{"url":"http://h/mcp","headers":{"X":"2"}}}}`,
+		`{"mcpServers":{"a":{"url":"http://h/mcp","bearer":"one"}}}`,
+		`{"mcpServers":{"a":{"url":"http://h/mcp","bearer":"two"}}}`,
+		`{"mcpServers":{"a":{"url":"http://h/mcp","oauth":{"clientId":"i","clientSecret":"one"}}}}`,
+		`{"mcpServers":{"a":{"url":"http://h/mcp","oauth":{"clientId":"i","clientSecret":"two"}}}}`,
+		`{"mcpServers":{"a":{"command":"x","args":["ab"]}}}`,
+		`{"mcpServers":{"a":{"command":"x","args":["a","b"]}}}`,
+		`{"mcpServers":{"a":{"command":"x","timeout":"1s"}}}`,
+		`{"mcpServers":{"a":{"command":"x","inheritEnv":true}}}`,
+		`{"mcpServers":{"a":{"command":"x"},"b":{"command":"x"}}}`,
+		`{"mcpServers":{"b":{"command":"x"},"a":{"command":"x"}}}`,
+	} {
+		c := read(t, text)
+		got := c.Fingerprint()
+		if other, ok := seen[got]; ok {
+			t.Errorf("the fingerprint of\n%s is that of\n%s", text, other)
+		}
+		seen[got] = text
+		if again := read(t, "\n\n "+text).Fingerprint(); again != got {
+			t.Errorf("%s: the fingerprint depends on the layout", text)
+		}
+	}
+}

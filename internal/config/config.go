@@ -37,7 +37,7 @@
 //	                {"command": [program, argument, ...]}
 //	oauth           true (as the server says), false (never), or an object with clientId,
 //	                clientSecret, clientMetadataUrl, privateKey, algorithm, issuer, scopes, redirectUri or
-//	                redirectPort (callbackPort), grant
+//	                redirectPort (callbackPort), grant, assertion (as bearer)
 //	auth            {"type": "bearer", "token"}, {"type": "header", "header", "value"}, or
 //	                {"type": "oauth"} with the keys of oauth; also client_id and the like
 //	caFile          certificates to trust beside the system's, PEM

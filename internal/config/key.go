@@ -40,16 +40,3 @@ func sorted(pairs []Pair) []string {
 	}
 	return flat
 }
-
-// Fingerprint stands for how the servers that run are reached, under which names and
-// in which order. It is a hash, from which nothing can be read.
-func (c *Config) Fingerprint() string {
-	h := sha256.New()
-	for _, s := range c.Servers {
-		if !s.Disabled {
-			h.Write(binary.AppendUvarint(nil, uint64(len(s.Name))))
-			h.Write([]byte(s.Name + s.Key()))
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
-}

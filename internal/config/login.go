@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Bearer says where the token is that a server's requests carry. One of its
-// fields is set.
+// Bearer says where a token is, as that which a server's requests carry. One of
+// its fields is set.
 type Bearer struct {
 	Token   string   // itself
 	File    string   // absolute; read again when the server refuses the token
@@ -35,6 +35,9 @@ type OAuth struct {
 	Redirect string
 	// ClientCredentials: the client acts on its own behalf, nobody logs in.
 	ClientCredentials bool
+	// Assertion is a JWT of somebody whom the authorization server trusts, in the
+	// place of a secret, if ClientCredentials; nil: there is none.
+	Assertion *Bearer
 }
 
 // String and GoString say no more than that there is one: the fields are secret.
@@ -50,19 +53,19 @@ func (o *OAuth) String() string { return hidden }
 func (o *OAuth) GoString() string { return hidden }
 
 // readBearer reads a token, or an object that says where it is.
-func readBearer(r *reader, m member, d *draft) {
+func readBearer(r *reader, m member, d *draft) { d.Bearer = readSecret(r, m) }
+
+func readSecret(r *reader, m member) *Bearer {
 	if m.value.Value.Kind() == '"' {
-		if token, ok := r.text(m); ok {
-			d.Bearer = &Bearer{Token: strings.TrimSpace(token)}
-			if d.Bearer.Token == "" {
-				r.fail(m.value.StartOffset, m.field, "the token is empty")
-			}
+		token, ok := r.text(m)
+		if ok && strings.TrimSpace(token) == "" {
+			r.fail(m.value.StartOffset, m.field, "the token is empty")
 		}
-		return
+		return &Bearer{Token: strings.TrimSpace(token)}
 	}
 	members, ok := r.object(m)
 	if !ok {
-		return
+		return nil
 	}
 	var b Bearer
 	schema[Bearer]{fields: []field[Bearer]{
@@ -87,7 +90,7 @@ func readBearer(r *reader, m member, d *draft) {
 	if set != 1 && r.failure == nil {
 		r.fail(m.value.StartOffset, m.field, `needs one of "env", "file", "keyring" and "command" (a list of the program and its arguments)`)
 	}
-	d.Bearer = &b
+	return &b
 }
 
 // readOAuth reads how to log in; true is by what the server says, false not at
@@ -125,11 +128,14 @@ func readLogin(r *reader, members []member, silent []string) *OAuth {
 			}
 		}},
 		{[]string{"grant", "grantType", "grant_type"}, readGrant},
+		{[]string{"assertion"}, func(r *reader, m member, o *OAuth) { o.Assertion = readSecret(r, m) }},
 	}, silent: silent}.read(r, members, &o)
 	switch at := members; {
 	case len(at) == 0 || r.failure != nil:
+	case o.Assertion != nil:
+		o.ClientCredentials = true
 	case o.ClientCredentials && (o.ClientID == "" || o.ClientSecret == "" && o.PrivateKey == ""):
-		r.fail(at[0].at, at[0].field, `client_credentials needs "clientId", and "clientSecret" or "privateKey"`)
+		r.fail(at[0].at, at[0].field, `client_credentials needs "clientId", and "clientSecret" or "privateKey"; jwt-bearer needs an "assertion"`)
 	case o.ClientSecret != "" && o.ClientID == "", o.PrivateKey != "" && o.ClientID == "":
 		r.fail(at[0].at, at[0].field, `a secret or a key is of a client: "clientId" is missing`)
 	}
@@ -139,10 +145,10 @@ func readLogin(r *reader, members []member, silent []string) *OAuth {
 func readGrant(r *reader, m member, o *OAuth) {
 	switch s, ok := r.literal(m); {
 	case !ok || s == "authorization_code":
-	case s == "client_credentials":
+	case s == "client_credentials", s == "jwt-bearer":
 		o.ClientCredentials = true
 	default:
-		r.fail(m.value.StartOffset, m.field, `%s is not a grant; it is "authorization_code" or "client_credentials"`, quote(s))
+		r.fail(m.value.StartOffset, m.field, `%s is not a grant; it is "authorization_code", "client_credentials" or "jwt-bearer"`, quote(s))
 	}
 }
 

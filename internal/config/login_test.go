@@ -42,6 +42,10 @@ func TestLogin(t *testing.T) {
 			ClientID: "c", PrivateKey: "k", Scopes: []string{"a"}, ClientCredentials: true,
 		}, ""},
 		{`"oauth":{"grant":"client_credentials","clientId":"c"}`, nil, nil, "client_credentials needs"},
+		{`"oauth":{"assertion":{"file":"a"},"clientId":"c"}`, nil, &config.OAuth{
+			ClientID: "c", ClientCredentials: true, Assertion: &config.Bearer{File: filepath.Join(dir, "a")},
+		}, ""},
+		{`"oauth":{"grant":"jwt-bearer"}`, nil, nil, `jwt-bearer needs an "assertion"`},
 		{`"oauth":{"grant":"password"}`, nil, nil, "is not a grant"},
 		{`"oauth":{"clientSecret":"hush-hush"}`, nil, nil, `"clientId" is missing`},
 		{`"oauth":{"redirectUri":"https://a.example/"}`, nil, nil, "http on loopback"},

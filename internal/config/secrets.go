@@ -39,6 +39,10 @@ func (s Server) Secrets() *Secrets {
 	if s.OAuth != nil {
 		c.add(s.OAuth.ClientSecret)
 		c.add(s.OAuth.PrivateKey)
+		if a := s.OAuth.Assertion; a != nil {
+			c.add(a.Token)
+			c.addArgs(a.Command)
+		}
 	}
 	c.addURL(s.URL)
 	c.addArgs(s.Args)

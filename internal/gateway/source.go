@@ -212,14 +212,20 @@ func (s *Source) unknown(all lists, kind mcp.Kind, name string) error {
 	if near := nearest(all, kind, name); len(near) > 0 {
 		text += ": did you mean " + strings.Join(near, ", ") + "?"
 	}
-	var silent []string
+	var silent, locked []string
 	for _, srv := range s.servers.All() {
-		if _, known := srv.Info(); !known {
+		switch _, known := srv.Info(); {
+		case srv.Status().State == upstream.NeedsLogin:
+			locked = append(locked, srv.Name())
+		case !known:
 			silent = append(silent, srv.Name())
 		}
 	}
 	if len(silent) > 0 {
 		text += " (not connected yet: " + strings.Join(silent, ", ") + ")"
+	}
+	if len(locked) > 0 {
+		text += " (not logged in: " + strings.Join(locked, ", ") + "; see 'roster auth login')"
 	}
 	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s", text)
 }

@@ -312,7 +312,7 @@ func (is *Issuer) grant(form url.Values) (answer map[string]any, code, why strin
 			return nil, "authorization_pending", ""
 		}
 		return is.issue(&family{resource: resource, expires: make(map[string]time.Time)}), "", ""
-	case "client_credentials":
+	case "client_credentials", "urn:ietf:params:oauth:grant-type:jwt-bearer":
 		answer := is.issue(&family{resource: resource, scope: form.Get("scope"), expires: make(map[string]time.Time)})
 		delete(answer, "refresh_token")
 		return answer, "", ""
