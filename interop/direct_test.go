@@ -54,9 +54,11 @@ func (w *world) ask(t *testing.T, c client, s server) *report {
 	defer cancel()
 	j := w.direct(s, c.era)
 	uses := c.uses(s)
-	j.Ops = nil
+	if !s.mute || c.version(true) == "2026-07-28" {
+		uses = append(uses, c.features(s)...)
+	}
 	for _, u := range uses {
-		j.Ops = append(j.Ops, u.op)
+		j.Ops = append(j.Ops, u.asked())
 	}
 	r, err := c.do(ctx, j)
 	if err != nil {
@@ -91,9 +93,30 @@ func (w *world) ask(t *testing.T, c client, s server) *report {
 // uses is what a client does with a server.
 func (c client) uses(s server) []use {
 	if !c.slow {
-		return s.uses
+		return slices.Clone(s.uses)
 	}
 	return slices.DeleteFunc(slices.Clone(s.uses), func(u use) bool { return u.Method != "tools/call" })
+}
+
+// features is what a client does with a server that speaks first.
+func (c client) features(s server) []use {
+	if c.slow {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(s.features), func(u use) bool { return c.version(true) < u.since })
+}
+
+// asked is the op that says what to listen for.
+func (u use) asked() op {
+	o := u.op
+	o.Await = len(u.heard)
+	for _, event := range u.heard {
+		kind, _, _ := strings.Cut(event, " ")
+		if !slices.Contains(o.Heed, kind) {
+			o.Heed = append(o.Heed, kind)
+		}
+	}
+	return o
 }
 
 func (u use) check(r *report, i int) error {
@@ -110,6 +133,9 @@ func (u use) check(r *report, i int) error {
 	}
 	if !strings.Contains(compact.String(), u.want) {
 		return fmt.Errorf("%v: no %q in %s", u.op, u.want, short(o.Result))
+	}
+	if err := sameList(o.Heard, u.heard); err != nil {
+		return fmt.Errorf("%v: heard %q: %w", u.op, o.Heard, err)
 	}
 	return nil
 }

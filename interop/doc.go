@@ -2,7 +2,8 @@
 //
 // It has tests only. TestGateway puts npm and Go servers behind one roster, drives it with npm and
 // Go clients over HTTP and stdio, and compares what each client sees with what the same client sees
-// when it asks the servers themselves. TestDirect is that second half alone: it checks the clients,
+// when it asks the servers themselves: lists, definitions and results, and also what servers ask and tell it
+// meanwhile: elicitation, sampling, roots, progress, log messages, updates of resources. TestDirect is that second half alone: it checks the clients,
 // the servers and this harness without roster.
 //
 // TestLogin and TestBrowser put a server of the Go SDK behind roster that takes tokens of an OpenID provider,

@@ -46,13 +46,10 @@ func environ(more map[string]string) []string {
 // checkLeftovers fails the test if a process that belongs to it outlives everything that was stopped, and kills it.
 // It can look on Linux only.
 func (w *world) checkLeftovers(t *testing.T) {
-	var left []int
-	for range 50 { // processes that were told to end need a moment
-		if left = w.leftovers(); len(left) == 0 {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	end := time.Now().Add(10 * time.Second) // processes that were told to end need a moment
+	awaitExits(w.leftovers(), end)
+	awaitExits(w.leftovers(), end) // what those started last
+	left := w.leftovers()
 	for _, pid := range left {
 		line, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 		t.Errorf("left running: %d %s", pid, bytes.ReplaceAll(line, []byte{0}, []byte{' '}))

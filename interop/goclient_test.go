@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,30 +15,33 @@ import (
 // goClient does a job with the official Go SDK.
 func goClient(ctx context.Context, j job) (*report, error) {
 	r := &report{Pages: map[string]int{}}
-	var heard counter
 	var declared mcp.ClientCapabilities
 	if err := json.Unmarshal(j.Capabilities, &declared); err != nil {
 		return nil, err
 	}
-	c := mcp.NewClient(&mcp.Implementation{Name: "interop-go", Version: "1"}, &mcp.ClientOptions{
-		Capabilities:               &declared,
-		ToolListChangedHandler:     func(context.Context, *mcp.ToolListChangedRequest) { heard.add("tools") },
-		PromptListChangedHandler:   func(context.Context, *mcp.PromptListChangedRequest) { heard.add("prompts") },
-		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) { heard.add("resources") },
-	})
+	if bytes.Contains(j.Capabilities, []byte(`"roots"`)) { // which the SDK does not read into this
+		declared.RootsV2 = &mcp.RootCapabilities{ListChanged: true}
+	}
+	g := &goJob{job: j, changed: make(chan struct{}, 1), heard: make(chan string, 1024), listens: make(chan struct{}, 64)}
+	opts := g.handlers()
+	opts.Capabilities = &declared
+	c := mcp.NewClient(&mcp.Implementation{Name: "interop-go", Version: "1"}, opts)
+	c.AddRoots(&mcp.Root{URI: "file:///interop", Name: "interop"})
+	c.AddReceivingMiddleware(g.overhear)
 	var stderr tail
 	s, err := c.Connect(ctx, goTransport(j, &stderr), &mcp.ClientSessionOptions{ProtocolVersion: goVersion(j.Era)})
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w; standard error ends:\n%s", err, indent(stderr.String()))
 	}
-	err = goWork(ctx, s, j, r)
+	g.ClientSession = s
+	err = g.work(ctx, r)
 	if closed := s.Close(); err == nil && closed != nil {
 		err = fmt.Errorf("close: %w", closed)
 	}
 	if err != nil {
 		r.Error = fmt.Sprintf("%v; standard error ends:\n%s", err, indent(stderr.String()))
 	}
-	r.ListChanged = heard.counts()
+	r.ListChanged = g.counts.counts()
 	return r, nil
 }
 
@@ -69,22 +73,30 @@ func goTransport(j job, stderr *tail) mcp.Transport {
 	return &mcp.CommandTransport{Command: cmd, TerminateDuration: 10 * time.Second}
 }
 
-func goWork(ctx context.Context, s *mcp.ClientSession, j job, r *report) error {
-	init := s.InitializeResult()
+func (g *goJob) work(ctx context.Context, r *report) error {
+	init := g.InitializeResult()
 	r.Version = init.ProtocolVersion
 	has := init.Capabilities
-	for end := time.Now().Add(time.Duration(j.PatienceMs) * time.Millisecond); ; {
+	patience := time.NewTimer(time.Duration(g.PatienceMs) * time.Millisecond)
+	defer patience.Stop()
+	for last := false; ; {
 		r.Walks++
-		if err := goLists(ctx, s, has, r); err != nil {
+		if err := goLists(ctx, g.ClientSession, has, r); err != nil {
 			return err
 		}
-		if r.whole(j.Want) || time.Now().After(end) {
+		if r.whole(g.Want) || last {
 			break
 		}
-		time.Sleep(250 * time.Millisecond)
+		select {
+		case <-g.changed:
+		case <-patience.C:
+			last = true
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	for _, o := range j.Ops {
-		r.Ops = append(r.Ops, goOp(ctx, s, o, time.Duration(j.TimeoutMs)*time.Millisecond))
+	for _, o := range g.Ops {
+		r.Ops = append(r.Ops, g.op(ctx, o))
 	}
 	return nil
 }
@@ -158,37 +170,6 @@ func goWalk[T any](r *report, kind string, into *[]json.RawMessage, page func(cu
 		}
 		cursor = next
 	}
-}
-
-func goOp(ctx context.Context, s *mcp.ClientSession, o op, limit time.Duration) outcome {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	var result any
-	var err error
-	switch o.Method {
-	case "prompts/get":
-		args := make(map[string]string)
-		for k, v := range o.Arguments {
-			args[k] = fmt.Sprint(v)
-		}
-		result, err = s.GetPrompt(ctx, &mcp.GetPromptParams{Name: o.Name, Arguments: args})
-	case "resources/read":
-		result, err = s.ReadResource(ctx, &mcp.ReadResourceParams{URI: o.Name})
-	default:
-		call := &mcp.CallToolParams{Name: o.Name}
-		if o.Arguments != nil { // a nil map would be sent as null
-			call.Arguments = o.Arguments
-		}
-		result, err = s.CallTool(ctx, call)
-	}
-	if err != nil {
-		return outcome{Error: err.Error()}
-	}
-	raw, err := json.Marshal(result)
-	if err != nil {
-		return outcome{Error: err.Error()}
-	}
-	return outcome{Result: raw}
 }
 
 // A counter counts by name. Its zero value is ready, for any goroutines.

@@ -23,11 +23,20 @@ type job struct {
 	TimeoutMs  int            `json:"timeoutMs"` // for one request
 }
 
-// An op is one use of one thing: tools/call, prompts/get or resources/read.
+// An op is one use of one thing: a request that names a tool, a prompt or a resource, or logging/setLevel, whose name
+// is the level. A client that has no such request in its era does what there is instead: it listens, or it names the
+// level in later calls.
 type op struct {
 	Method    string         `json:"method"`
-	Name      string         `json:"name"` // URI for resources/read
+	Name      string         `json:"name"` // URI for resources; the prompt for completion/complete
 	Arguments map[string]any `json:"arguments,omitempty"`
+	// Progress asks for progress, and Cancel also gives up when there is some.
+	Progress bool `json:"progress,omitempty"`
+	Cancel   bool `json:"cancel,omitempty"`
+	// Heed is the kinds of events (the first words of what is in outcome.Heard) to report, and Await how many there will
+	// be: the op lasts until they are there.
+	Heed  []string `json:"heed,omitempty"`
+	Await int      `json:"await,omitempty"`
 }
 
 func (o op) String() string { return o.Method + " " + o.Name }
@@ -51,6 +60,7 @@ type report struct {
 type outcome struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  string          `json:"error,omitempty"`
+	Heard  []string        `json:"heard,omitempty"` // what the server said and asked meanwhile
 }
 
 // A kind is one of the four lists and how its items are identified.

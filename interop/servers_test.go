@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -15,13 +17,21 @@ import (
 // capabilities.
 var capabilities = json.RawMessage(`{"sampling":{},"elicitation":{"form":{},"url":{}}}`)
 
+// rootCapabilities is that and roots. server-filesystem would serve those and nothing else.
+var rootCapabilities = json.RawMessage(`{"sampling":{},"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true}}`)
+
 // A server is one foreign server and how it is reached.
 type server struct {
 	name   string
 	entry  entry
 	modern bool           // speaks 2026-07-28
+	roots  bool           // has the client's roots also behind roster
 	least  map[string]int // how many of each kind it has at least
 	uses   []use
+	// features are uses in which the server speaks first. A mute server cannot do that for clients of older versions:
+	// it has no session with them. Roster has it speak to those too.
+	features []use
+	mute     bool
 }
 
 // An entry is a server's entry in a client's configuration file.
@@ -31,12 +41,15 @@ type entry struct {
 	Command string            `json:"command,omitempty"`
 	Args    []string          `json:"args,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
+	Scope   string            `json:"scope,omitempty"`
 }
 
 // A use is an op and a piece of text that its result must have.
 type use struct {
 	op
-	want string
+	want  string
+	heard []string // what the client must hear and be asked meanwhile, in order
+	since string   // the first protocol version of clients that can
 }
 
 // A world is the servers of one test, with a directory for what they keep.
@@ -82,43 +95,51 @@ func newWorld(t *testing.T) *world {
 		w.add(w.filesystem(t, n))
 		w.add(w.everythingHTTP(t, n, entry{Type: "http"}))
 	}
-	w.add(goServer("gohttp", web("gohttp", "-stateless"), true, 2))
+	stateless := goServer("gohttp", web("gohttp", "-stateless"), true, 2)
+	stateless.mute = true
+	// Without a session the SDK does not tell a tool that its client has gone.
+	stateless.features = slices.DeleteFunc(stateless.features, func(u use) bool { return strings.HasPrefix(u.Name, "wait") })
+	w.add(stateless)
 	if n.missing == "" {
 		w.add(w.memory(t, n))
 	}
 	w.add(goServer("goold", stdio("goold", "-versions", legacy), false, 2))
 	w.add(goServer("gosession", web("gosession"), false, 2))
+	private := stdio("goprivate", "-versions", legacy)
+	private.Scope = "client"
+	w.add(goServer("goprivate", private, false, 2))
 	return w
 }
 
 func (w *world) add(s server) { w.servers = append(w.servers, s) }
 
 func goServer(name string, e entry, modern bool, resources int) server {
+	roots := modern || e.Scope == "client"
 	return server{
-		name: name, entry: e, modern: modern,
-		least: map[string]int{"tools": 4, "prompts": 1, "resources": resources, "templates": 1},
+		name: name, entry: e, modern: modern, roots: roots, features: goFeatures(name, roots),
+		least: map[string]int{"tools": 10, "prompts": 1, "resources": resources, "templates": 1},
 		uses: []use{
-			{op{"tools/call", "add", map[string]any{"a": 2, "b": 40}}, `"structuredContent":{"sum":42}`},
-			{op{"tools/call", "route", map[string]any{"region": "zürich 7", "text": "hello"}}, "zürich 7: hello"},
-			{op{"tools/call", "who", nil}, `"` + name + `"`},
-			{op{"prompts/get", "greeting", map[string]any{"who": "interop"}}, "hello interop"},
-			{op{"resources/read", name + "://made/to-measure", nil}, "this is " + name + "://made/to-measure"},
-			{op{"resources/read", name + "://item/00001", nil}, "this is " + name + "://item/00001"},
+			{op: op{Method: "tools/call", Name: "add", Arguments: map[string]any{"a": 2, "b": 40}}, want: `"structuredContent":{"sum":42}`},
+			{op: op{Method: "tools/call", Name: "route", Arguments: map[string]any{"region": "zürich 7", "text": "hello"}}, want: "zürich 7: hello"},
+			{op: op{Method: "tools/call", Name: "who"}, want: `"` + name + `"`},
+			{op: op{Method: "prompts/get", Name: "greeting", Arguments: map[string]any{"who": "interop"}}, want: "hello interop"},
+			{op: op{Method: "resources/read", Name: name + "://made/to-measure"}, want: "this is " + name + "://made/to-measure"},
+			{op: op{Method: "resources/read", Name: name + "://item/00001"}, want: "this is " + name + "://item/00001"},
 		},
 	}
 }
 
 // everythingServer is server-everything, however it is reached. Its resources are the same in both, so through a
-// gateway they belong to one of them.
+// gateway they belong to the first, which is not the one over Streamable HTTP.
 func everythingServer(name string, e entry) server {
 	return server{
-		name: name, entry: e,
+		name: name, entry: e, features: everythingFeatures(e.Type != "http"),
 		least: map[string]int{"tools": 12, "prompts": 4, "resources": 7, "templates": 2},
 		uses: []use{
-			{op{"tools/call", "echo", map[string]any{"message": "from interop"}}, "Echo: from interop"},
-			{op{"tools/call", "get-structured-content", map[string]any{"location": "Chicago"}}, `"temperature":`},
-			{op{"prompts/get", "simple-prompt", nil}, "This is a simple prompt"},
-			{op{"resources/read", "demo://resource/static/document/startup.md", nil}, "text/markdown"},
+			{op: op{Method: "tools/call", Name: "echo", Arguments: map[string]any{"message": "from interop"}}, want: "Echo: from interop"},
+			{op: op{Method: "tools/call", Name: "get-structured-content", Arguments: map[string]any{"location": "Chicago"}}, want: `"temperature":`},
+			{op: op{Method: "prompts/get", Name: "simple-prompt"}, want: "This is a simple prompt"},
+			{op: op{Method: "resources/read", Name: "demo://resource/static/document/startup.md"}, want: "text/markdown"},
 		},
 	}
 }
@@ -166,7 +187,7 @@ func (w *world) filesystem(t *testing.T, n npm) server {
 		name:  "filesystem",
 		entry: w.script(n, n.script("@modelcontextprotocol/server-filesystem/dist/index.js"), nil, dir),
 		least: map[string]int{"tools": 14},
-		uses:  []use{{op{"tools/call", "read_text_file", map[string]any{"path": file}}, "a note for interop"}},
+		uses:  []use{{op: op{Method: "tools/call", Name: "read_text_file", Arguments: map[string]any{"path": file}}, want: "a note for interop"}},
 	}
 }
 
@@ -182,8 +203,8 @@ func (w *world) memory(t *testing.T, n npm) server {
 		entry: w.script(n, n.script("@modelcontextprotocol/server-memory/dist/index.js"), env),
 		least: map[string]int{"tools": 9, "resources": 1},
 		uses: []use{
-			{op{"tools/call", "read_graph", nil}, "wrote the first program"},
-			{op{"resources/read", "memory://knowledge-graph", nil}, "Ada"},
+			{op: op{Method: "tools/call", Name: "read_graph"}, want: "wrote the first program"},
+			{op: op{Method: "resources/read", Name: "memory://knowledge-graph"}, want: "Ada"},
 		},
 	}
 }
@@ -228,14 +249,14 @@ func (w *world) direct(s server, era string) job {
 		// server-everything adds some tools after a client has said that it is ready.
 		Want: s.least, PatienceMs: 5_000,
 	}
+	if s.roots {
+		j.Capabilities = rootCapabilities
+	}
 	if s.entry.Type == "sse" {
 		j.Transport = "sse"
 	}
 	if j.Command != "" {
 		j.Env = environment(s.entry.Env)
-	}
-	for _, u := range s.uses {
-		j.Ops = append(j.Ops, u.op)
 	}
 	return j
 }

@@ -25,9 +25,6 @@ type Changes struct {
 	Settings []string
 }
 
-// Any reports whether there are any changes.
-func (c Changes) Any() bool { return c.Servers() || len(c.Settings) > 0 }
-
 // Servers reports whether there are changes of servers.
 func (c Changes) Servers() bool {
 	return len(c.Added)+len(c.Removed)+len(c.Restarted)+len(c.Adjusted) > 0 || c.Reordered

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"github.com/mcp-roster/roster/mcp"
 	"github.com/mcp-roster/roster/mcphttp"
 	"github.com/mcp-roster/roster/server"
+	"github.com/mcp-roster/roster/stdio"
 )
 
 // key is the key for requestState in all tests.
@@ -35,6 +37,22 @@ func overPipe(t *testing.T, h jsonrpc.Handler) client.Dial {
 		return jsonrpc.NewConn(context.WithoutCancel(ctx), near, jsonrpc.ConnOptions{
 			Handler: in.Handler, Route: in.Route, Notification: in.Notification, Cancel: cancelled,
 		}), nil
+	}
+}
+
+// overChild returns a dialler that starts a child process, this test binary once
+// more, and has a handler answer on its pipes.
+func overChild(t *testing.T, h jsonrpc.Handler) client.Dial {
+	socket := mcptest.NewSocket(t, func(ctx context.Context, conn net.Conn, _ int) {
+		_ = stdio.Serve(ctx, conn, conn, h, nil) // it ends as the test wants
+	})
+	name, env := socket.Command()
+	cmd := &stdio.Command{Name: name}
+	for k, v := range env {
+		cmd.Env = append(cmd.Env, k+"="+v)
+	}
+	return func(ctx context.Context, in client.Incoming) (client.Wire, error) {
+		return cmd.Dial(ctx, jsonrpc.ConnOptions{Handler: in.Handler, Route: in.Route, Notification: in.Notification})
 	}
 }
 

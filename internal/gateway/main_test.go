@@ -2,18 +2,30 @@ package gateway_test
 
 import (
 	"flag"
+	"fmt"
+	"os"
 	"testing"
 	"time"
 
+	"github.com/mcp-roster/roster/internal/mcptest"
 	"go.uber.org/goleak"
 )
 
 var update = flag.Bool("update", false, "write testdata and docs/compatibility.md anew")
 
 // patience bounds every wait of the tests that use real time.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	code := mcptest.Main(m)
+	if code == 0 && !mcptest.IsPlug() {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
 
 // until waits for something to become true.
 func until(t *testing.T, what string, ok func() bool) {

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/mcp-roster/roster/client"
+	"github.com/mcp-roster/roster/jsonrpc"
 	"github.com/mcp-roster/roster/mcp"
 	"github.com/mcp-roster/roster/mcphttp"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -256,30 +258,27 @@ func TestMatrix(t *testing.T) {
 // serverRow runs all clients against one server, one after the other.
 func serverRow(t *testing.T, o *outcomes, v mcp.Version, w wireKind) {
 	b := newBackend(v)
-	dial := overPipe(t, b)
-	if w == http {
-		dial = overHTTP(t, b, mcphttp.HandlerOptions{Versions: []mcp.Version{v}})
-	}
-	f := newGateway(t, behind{name: "s", dial: dial, http: w == http})
+	f := newGateway(t, behind{name: "s", dial: w.reach(t, b, v), http: w == http})
 	for _, cv := range mcp.Versions() {
 		for _, cw := range wiresOf(cv) {
 			t.Run(fmt.Sprintf("client %s %s", cv, cw), func(t *testing.T) {
 				if cv == v && cw == w {
 					direct := newBackend(v)
-					ddial := overPipe(t, direct)
-					if w == http {
-						ddial = overHTTP(t, direct, mcphttp.HandlerOptions{Versions: []mcp.Version{v}})
-					}
-					runAll(t, o, join(t, ddial, cw == http, cv, everyCapability), direct, true)
+					runAll(t, o, join(t, w.reach(t, direct, v), cw == http, cv, everyCapability), direct, true)
 				}
-				fdial := overPipe(t, f.server)
-				if cw == http {
-					fdial = overHTTP(t, f.server, mcphttp.HandlerOptions{})
-				}
-				runAll(t, o, join(t, fdial, cw == http, cv, everyCapability), b, false)
+				runAll(t, o, join(t, cw.reach(t, f.server), cw == http, cv, everyCapability), b, false)
 			})
 		}
 	}
+}
+
+// reach returns how a handler is reached: over the pipes of a child process, or over
+// HTTP, in some versions or all.
+func (w wireKind) reach(t *testing.T, h jsonrpc.Handler, versions ...mcp.Version) client.Dial {
+	if w == http {
+		return overHTTP(t, h, mcphttp.HandlerOptions{Versions: versions})
+	}
+	return overChild(t, h)
 }
 
 func runAll(t *testing.T, o *outcomes, p *party, b *backend, direct bool) {
@@ -389,11 +388,18 @@ What a client of one protocol version and a server of another can say to each ot
 through Roster, when the client has declared every capability. This file is made by
 a test from what it saw: ` + "`go test ./internal/gateway -run TestMatrix -update`" + `.
 
-All pairs were run with both ends on stdio and on HTTP, 2024-11-05 on stdio alone.
+Each pair was run over every combination of wires: the server on stdio, a process that
+the gateway starts and talks to over its pipes, or on HTTP over loopback, with and
+without sessions as its version has it; the client likewise, on the pipes of a process or
+on HTTP. 2024-11-05 was run on stdio alone. What both ends saw was the same over all wires and is
+what is written in ` + "`internal/gateway/testdata`" + `, pair by pair; for a client and a server of the
+same version it is also what they see when they are connected directly (but for the feature
+stray, which is about what the gateway holds back).
+
 Elicitation is part of 2025-06-18 and later: a client of an earlier version that
 declares it all the same is asked. "yes" is that it works, "refused" that whoever asked is told at once that it cannot
-be, "-" that one of the two versions has no such thing. What was said, word by word,
-stands in ` + "`internal/gateway/testdata`" + `.
+be, "-" that one of the two versions has no such thing. The test fails when this file or a transcript
+is not what it saw.
 `
 
 // golden compares with a file, or writes it.

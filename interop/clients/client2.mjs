@@ -3,7 +3,7 @@
 
 import { Client, SSEClientTransport, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { job, run } from './driver.mjs';
+import { answer, job, run, tell } from './driver.mjs';
 
 const methods = {
   tools: ['listTools', 'tools'],
@@ -23,6 +23,9 @@ function transport() {
     : new StreamableHTTPClientTransport(new URL(job.url));
 }
 
+const subscriptions = new Map(); // open ones of 2026-07-28, by URI
+let level; // of log messages, which calls of 2026-07-28 name
+
 const watch = (changed, kind) => ({ autoRefresh: false, debounceMs: 0, onChanged: () => changed(kind) });
 
 await run({
@@ -39,6 +42,12 @@ await run({
         },
       },
     );
+    client.setNotificationHandler('notifications/resources/updated', ({ params }) => tell.updated(params));
+    client.setNotificationHandler('notifications/progress', ({ params }) => tell.progress(params));
+    client.setNotificationHandler('notifications/message', ({ params }) => tell.log(params));
+    if (job.capabilities.elicitation) client.setRequestHandler('elicitation/create', ({ params }) => answer.elicit(params));
+    if (job.capabilities.sampling) client.setRequestHandler('sampling/createMessage', ({ params }) => answer.sample(params));
+    if (job.capabilities.roots) client.setRequestHandler('roots/list', () => answer.roots());
     await client.connect(transport(), { timeout: job.timeoutMs });
     return client;
   },
@@ -48,15 +57,33 @@ await run({
     const all = await client[method](undefined, { timeout: job.timeoutMs, cacheMode: 'refresh' });
     return { items: all[field], pages: 0 };
   },
-  act(client, { method, name, arguments: args }) {
-    const options = { timeout: job.timeoutMs };
+  async act(client, { method, name, arguments: args }, options, meta) {
+    const modern = client.getNegotiatedProtocolVersion() >= '2026-07-28';
     switch (method) {
       case 'prompts/get':
         return client.getPrompt({ name, arguments: args }, options);
       case 'resources/read':
         return client.readResource({ uri: name }, options);
-      default:
-        return client.callTool({ name, arguments: args }, options);
+      case 'resources/subscribe':
+        if (!modern) return client.subscribeResource({ uri: name }, options);
+        subscriptions.set(name, await client.listen({ resourceSubscriptions: [name] }, options));
+        return {};
+      case 'resources/unsubscribe':
+        if (!modern) return client.unsubscribeResource({ uri: name }, options);
+        await subscriptions.get(name).close();
+        return {};
+      case 'logging/setLevel':
+        if (!modern) return client.setLoggingLevel(name, options);
+        level = name;
+        return {};
+      case 'completion/complete': {
+        const [[argument, value]] = Object.entries(args);
+        return client.complete({ ref: { type: 'ref/prompt', name }, argument: { name: argument, value } }, options);
+      }
+      default: {
+        if (level) meta['io.modelcontextprotocol/logLevel'] = level;
+        return client.callTool({ name, arguments: args, _meta: meta }, options);
+      }
     }
   },
   describe: (client) => ({

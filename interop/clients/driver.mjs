@@ -14,7 +14,52 @@ const kinds = [
   ['templates', 'resources'],
 ];
 
-// run connects with connect(), lists with list(client, kind), uses things with act(client, op)
+// What the server says and asks, in words that are the same for all clients: see outcome in job_test.go.
+const heard = [];
+let woken = () => {};
+let tokens = 0;
+let gaveUp = new AbortController(); // of the op that is being done
+
+function hear(event) {
+  heard.push(event);
+  woken();
+}
+
+// What a client tells of notifications. Of progress it has to tell by itself: what the libraries pass to a request's own
+// callback they drop when the response is close behind.
+export const tell = {
+  progress({ progress, total, message }) {
+    hear(`progress ${progress}/${total} ${message ?? ''}`.trim());
+    if (cancel) gaveUp.abort();
+  },
+  updated: ({ uri }) => hear(`updated ${uri}`),
+  log: ({ level, data }) => hear(`log ${level} ${data}`),
+};
+
+// How a client answers what a server asks.
+export const answer = {
+  elicit({ mode, message, url }) {
+    if (mode === 'url') {
+      hear(`elicit url ${url}`);
+      return { action: 'accept' };
+    }
+    hear(`elicit form ${message}`);
+    return { action: 'accept', content: { name: 'Ada', colour: 'r<e>d' } };
+  },
+  sample({ messages: [{ content }] }) {
+    hear(`sample ${[content].flat()[0].text}`);
+    return { role: 'assistant', model: 'm', content: { type: 'text', text: 'hello there' } };
+  },
+  roots() {
+    hear('roots');
+    return { roots: [{ uri: 'file:///interop', name: 'interop' }] };
+  },
+};
+
+let changed = () => {};
+let cancel = false; // the op that is being done, when there is progress
+
+// run connects with connect(), lists with list(client, kind), uses things with act(client, op, options, meta)
 // and prints the report. A list is asked for again until it is as long as wanted or patience ends.
 export async function run({ connect, list, act, describe }) {
   const report = { tools: [], prompts: [], resources: [], templates: [], pages: {}, ops: [], listChanged: {} };
@@ -22,11 +67,12 @@ export async function run({ connect, list, act, describe }) {
   try {
     client = await connect((kind) => {
       report.listChanged[kind] = (report.listChanged[kind] ?? 0) + 1;
+      changed();
     });
     Object.assign(report, describe(client));
     await settle(client, list, report);
     for (const op of job.ops ?? []) {
-      report.ops.push(await outcome(() => act(client, op)));
+      report.ops.push(await outcome(client, act, op));
     }
   } catch (error) {
     report.error = explain(error);
@@ -40,8 +86,11 @@ export async function run({ connect, list, act, describe }) {
 }
 
 async function settle(client, list, report) {
-  const end = Date.now() + (job.patienceMs ?? 0);
+  let patient = true;
+  const end = new Promise((done) => setTimeout(done, job.patienceMs ?? 0)).then(() => (patient = false));
   for (report.walks = 1; ; report.walks++) {
+    const last = !patient;
+    const change = new Promise((done) => (changed = done));
     for (const [kind, capability] of kinds) {
       if (!report.capabilities?.[capability]) continue;
       const { items, pages } = await list(client, kind);
@@ -49,17 +98,33 @@ async function settle(client, list, report) {
       report.pages[kind] = pages;
     }
     const whole = Object.entries(job.want ?? {}).every(([kind, n]) => report[kind].length >= n);
-    if (whole || Date.now() >= end) return;
-    await new Promise((done) => setTimeout(done, 250));
+    if (whole || last) return;
+    await Promise.race([change, end]);
   }
 }
 
-async function outcome(f) {
+// outcome does one op, and waits for what must be heard meanwhile.
+async function outcome(client, act, op) {
+  heard.length = 0; // of an earlier op, which did not heed it
+  gaveUp = new AbortController();
+  cancel = op.cancel;
+  const options = { timeout: job.timeoutMs, signal: gaveUp.signal };
+  const meta = op.progress ? { progressToken: `token-${++tokens}` } : {};
+  const out = {};
   try {
-    return { result: await f() };
+    out.result = await act(client, op, options, meta);
   } catch (error) {
-    return { error: explain(error) };
+    if (gaveUp.signal.aborted) out.result = { cancelled: true };
+    else out.error = explain(error);
   }
+  const heeded = () => heard.filter((event) => op.heed?.includes(event.split(' ')[0]));
+  let late = false;
+  const end = new Promise((done) => setTimeout(done, job.timeoutMs).unref()).then(() => (late = true));
+  while (heeded().length < (op.await ?? 0) && !late) {
+    await Promise.race([new Promise((done) => (woken = done)), end]);
+  }
+  out.heard = heeded();
+  return out;
 }
 
 function explain(error) {

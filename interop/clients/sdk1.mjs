@@ -5,11 +5,17 @@ import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import {
+  CreateMessageRequestSchema,
+  ElicitRequestSchema,
+  ListRootsRequestSchema,
+  LoggingMessageNotificationSchema,
+  ProgressNotificationSchema,
   PromptListChangedNotificationSchema,
   ResourceListChangedNotificationSchema,
+  ResourceUpdatedNotificationSchema,
   ToolListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js';
-import { job, run } from './driver.mjs';
+import { answer, job, run, tell } from './driver.mjs';
 
 const methods = {
   tools: ['listTools', 'tools'],
@@ -35,6 +41,12 @@ await run({
     client.setNotificationHandler(ToolListChangedNotificationSchema, () => changed('tools'));
     client.setNotificationHandler(PromptListChangedNotificationSchema, () => changed('prompts'));
     client.setNotificationHandler(ResourceListChangedNotificationSchema, () => changed('resources'));
+    client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => tell.updated(params));
+    client.setNotificationHandler(ProgressNotificationSchema, ({ params }) => tell.progress(params));
+    client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => tell.log(params));
+    if (job.capabilities.elicitation) client.setRequestHandler(ElicitRequestSchema, ({ params }) => answer.elicit(params));
+    if (job.capabilities.sampling) client.setRequestHandler(CreateMessageRequestSchema, ({ params }) => answer.sample(params));
+    if (job.capabilities.roots) client.setRequestHandler(ListRootsRequestSchema, () => answer.roots());
     const wire = transport();
     wire.setProtocolVersion = ((next) => (v) => {
       version = v;
@@ -56,15 +68,24 @@ await run({
     } while (cursor !== undefined && pages < 1000);
     return { items, pages };
   },
-  act(client, { method, name, arguments: args }) {
-    const options = { timeout: job.timeoutMs };
+  act(client, { method, name, arguments: args }, options, meta) {
     switch (method) {
       case 'prompts/get':
         return client.getPrompt({ name, arguments: args }, options);
       case 'resources/read':
         return client.readResource({ uri: name }, options);
+      case 'resources/subscribe':
+        return client.subscribeResource({ uri: name }, options);
+      case 'resources/unsubscribe':
+        return client.unsubscribeResource({ uri: name }, options);
+      case 'logging/setLevel':
+        return client.setLoggingLevel(name, options);
+      case 'completion/complete': {
+        const [[argument, value]] = Object.entries(args);
+        return client.complete({ ref: { type: 'ref/prompt', name }, argument: { name: argument, value } }, options);
+      }
       default:
-        return client.callTool({ name, arguments: args }, undefined, options);
+        return client.callTool({ name, arguments: args, _meta: meta }, undefined, options);
     }
   },
   describe: (client) => ({

@@ -77,12 +77,18 @@ type routeArgs struct {
 }
 
 func newServer(o options) *mcp.Server {
-	opts := &mcp.ServerOptions{PageSize: o.page, Instructions: "Adds numbers as " + o.name + "."}
+	opts := &mcp.ServerOptions{
+		PageSize: o.page, Instructions: "Adds numbers as " + o.name + ".",
+		CompletionHandler:  complete,
+		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
+		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
+	}
 	if o.versions != "" {
 		opts.SupportedProtocolVersions = strings.Split(o.versions, ",")
 	}
 	s := mcp.NewServer(&mcp.Implementation{Name: o.name, Version: "1"}, opts)
 	addTools(s, o.name)
+	addFeatures(s)
 	s.AddPrompt(&mcp.Prompt{
 		Name:        "greeting",
 		Description: "says hello",

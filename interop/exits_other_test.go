@@ -1,0 +1,7 @@
+//go:build !linux
+
+package interop
+
+import "time"
+
+func awaitExits([]int, time.Time) {}
