@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +31,9 @@ func TestMain(m *testing.M) {
 // clients write them, $DEPLOY with our directory of that name, and these commands beside those of testscript:
 //
 //	exits CODE COMMAND...   run a command, which must end with that code
+//	until PATTERN COMMAND...
+//	                        run a command again until its output matches: for completion,
+//	                        which gives up when a busy machine lets it wait
 //	await                   wait for the gateway of this script; sets $URL, and $BASE without the path
 //	await ready             wait until none of its servers is starting, too
 //	await gone              wait until there is none any more
@@ -60,7 +64,7 @@ func TestScripts(t *testing.T) {
 			return os.MkdirAll(filepath.Join(env.WorkDir, "home"), 0o700)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": exits, "await": await, "taken": taken, "proxy": proxy, "json": isJSON, "probe": probe,
+			"exits": exits, "until": untilShown, "await": await, "taken": taken, "proxy": proxy, "json": isJSON, "probe": probe,
 		},
 	})
 }
@@ -92,12 +96,32 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+func untilShown(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until PATTERN COMMAND...")
+	}
+	pattern, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	within := time.After(time.Minute)
+	for {
+		ts.Check(ts.Exec(args[1], args[2:]...))
+		if pattern.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+		select {
+		case <-within:
+			ts.Fatalf("there was no output that matches %s", args[0])
+		default:
+		}
+	}
+}
+
 func await(ts *testscript.TestScript, _ bool, args []string) {
 	what := "running"
 	if len(args) == 1 {
 		what = args[0]
 	}
-	within := time.After(20 * time.Second)
+	within := time.After(time.Minute)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {

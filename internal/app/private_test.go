@@ -33,6 +33,9 @@ type apart struct {
 
 const perClient = `"scope":"client"`
 
+// patient are settings for a slow machine.
+const patient = `"startupWait":"1m"`
+
 func newApart(t *testing.T) *apart {
 	a := &apart{backends: make(map[int]*mcptest.Backend), held: make(chan struct{})}
 	close(a.held)
@@ -100,7 +103,7 @@ func who(t testing.TB, c *mcptest.Caller) int {
 // come at once, and it ends with the session, however that ends.
 func TestPrivate_OneProcessEach(t *testing.T) {
 	s := newApart(t)
-	g := newGateway(t, "", piped("s", s.Socket, perClient))
+	g := newGateway(t, patient, piped("s", s.Socket, perClient))
 	if s.Starts() != 0 || g.server("s").State != upstream.Idle {
 		t.Fatalf("%d processes and state %s before there is a client", s.Starts(), g.server("s").State)
 	}
@@ -146,7 +149,7 @@ func TestPrivate_OneProcessEach(t *testing.T) {
 // TestPrivate_EndOfInput: the process of a client on pipes ends with its input.
 func TestPrivate_EndOfInput(t *testing.T) {
 	s := newApart(t)
-	g := newGateway(t, "", piped("s", s.Socket, perClient))
+	g := newGateway(t, patient, piped("s", s.Socket, perClient))
 	t.Run("client", func(t *testing.T) {
 		c := mcptest.CallPipes(t, mcp.V20251125, g.ServeStdio)
 		who(t, c)
@@ -164,7 +167,7 @@ func TestPrivate_Lists(t *testing.T) {
 	shared := &mcptest.Backend{Version: mcp.V20251125}
 	shared.Set(mcp.Tools, tool("x"))
 	first, last := shared.OnPipes(t), shared.OnPipes(t)
-	g := newGateway(t, "", piped("a", first), piped("s", s.Socket, perClient), piped("z", last))
+	g := newGateway(t, patient, piped("a", first), piped("s", s.Socket, perClient), piped("z", last))
 	want := func(n int, more ...string) []string {
 		out := append(exposed("a", []string{tool("x")}), exposed("s", []string{tool("who"), tool(fmt.Sprintf("own%d", n))})...)
 		return append(append(out, exposed("s", more)...), exposed("z", []string{tool("x")})...)
@@ -211,7 +214,7 @@ func TestPrivate_Lists(t *testing.T) {
 func TestPrivate_Principals(t *testing.T) {
 	s := newApart(t)
 	anna, bert := auth.NewKey(), auth.NewKey()
-	g := newGateway(t, fmt.Sprintf(`"keys":[{"name":"anna","sha256":%q},{"name":"bert","sha256":%q}]`, auth.HashKey(anna), auth.HashKey(bert)), piped("s", s.Socket, perClient))
+	g := newGateway(t, patient+fmt.Sprintf(`,"keys":[{"name":"anna","sha256":%q},{"name":"bert","sha256":%q}]`, auth.HashKey(anna), auth.HashKey(bert)), piped("s", s.Socket, perClient))
 	a := mcptest.CallHTTPAs(t, g.URL(), mcp.V20260728, anna)
 	same(t, "anna's list", list(t, a, mcp.Tools), exposed("s", []string{tool("who"), tool("own1")}))
 	b := mcptest.CallHTTPAs(t, g.URL(), mcp.V20260728, bert)
@@ -230,12 +233,12 @@ func TestPrivate_Principals(t *testing.T) {
 // runs.
 func TestPrivate_Reload(t *testing.T) {
 	s := newApart(t)
-	g := newGateway(t, "", piped("s", s.Socket))
+	g := newGateway(t, patient, piped("s", s.Socket))
 	one, two := g.told(mcp.V20251125), g.told(mcp.V20251125)
 	if a, b := who(t, one), who(t, two); a != 1 || b != 1 {
 		t.Fatalf("processes %d and %d", a, b)
 	}
-	g.become("", piped("s", s.Socket, perClient))
+	g.become(patient, piped("s", s.Socket, perClient))
 	eventually(t, "the shared process ends", func() bool { return len(s.Pids()) == 0 })
 	if a, b := who(t, one), who(t, two); a == b || s.Starts() != 3 {
 		t.Errorf("processes %d and %d of %d", a, b, s.Starts())
@@ -245,13 +248,13 @@ func TestPrivate_Reload(t *testing.T) {
 			t.Errorf("list %q", got)
 		}
 	}
-	g.become("", piped("s", s.Socket, perClient, `"prefix":"p_"`))
+	g.become(patient, piped("s", s.Socket, perClient, `"prefix":"p_"`))
 	for _, c := range []*mcptest.Caller{one, two} {
 		if got := list(t, c, mcp.Tools); !strings.HasPrefix(got[0], `{"name":"p_who"`) {
 			t.Errorf("list %q", got)
 		}
 	}
-	g.become("", piped("s", s.Socket))
+	g.become(patient, piped("s", s.Socket))
 	if a, b := who(t, one), who(t, two); a != 4 || b != 4 {
 		t.Errorf("processes %d and %d", a, b)
 	}
@@ -270,7 +273,7 @@ func TestPrivate_OverHTTP(t *testing.T) {
 		}
 		return false
 	})
-	g := newGateway(t, "", remote("s", site.URL, perClient))
+	g := newGateway(t, patient, remote("s", site.URL, perClient))
 	one, two := g.http(mcp.V20251125), g.pipes(mcp.V20251125)
 	for range 3 {
 		for _, c := range []*mcptest.Caller{one, two} {

@@ -69,7 +69,7 @@ func next(t *testing.T, ch <-chan string) string {
 func TestRoots(t *testing.T) {
 	const global, own = `{"roots":[{"uri":"file:///all"}]}`, `{"roots":[{"uri":"file:///one"},{"uri":"file:///t%20wo"}]}`
 	tests := []struct{ name, settings, entry, want, declared string }{
-		{"none", `"startupWait":"10s"`, `"disabled":false`, "", `{"elicitation":{"form":{},"url":{}},"sampling":{}}`},
+		{"none", "", `"disabled":false`, "", `{"elicitation":{"form":{},"url":{}},"sampling":{}}`},
 		{"for all", `"roots":["/all"]`, `"disabled":false`, global, `{"elicitation":{"form":{},"url":{}},"roots":{},"sampling":{}}`},
 		{"its own", `"roots":["/all"]`, `"roots":["file:///one","/t wo"]`, own, `{"elicitation":{"form":{},"url":{}},"roots":{},"sampling":{}}`},
 		{"an empty list", `"roots":["/all"]`, `"roots":[]`, `{"roots":[]}`, `{"elicitation":{"form":{},"url":{}},"roots":{},"sampling":{}}`},
@@ -77,7 +77,7 @@ func TestRoots(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			a, socket := newAsking(t)
-			g := newGateway(t, tt.settings, piped("s", socket, tt.entry))
+			g := newGateway(t, strings.TrimSuffix(patient+","+tt.settings, ","), piped("s", socket, tt.entry))
 			if got := next(t, a.declared); got != tt.declared {
 				t.Errorf("declared %s, want %s", got, tt.declared)
 			}

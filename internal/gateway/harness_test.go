@@ -111,7 +111,7 @@ func startGateway(t *testing.T, all ...behind) *front {
 	cat := catalog.New(blocks, catalog.Options{Implementation: jsontext.Value(`{"name":"roster","version":"0"}`)})
 	f := &front{servers: upstream.NewSet(), catalog: cat}
 	var err error
-	f.source, err = gateway.New(cat, f.servers, gateway.Options{Implementation: jsontext.Value(`{"name":"roster","version":"0"}`), Key: key})
+	f.source, err = gateway.New(cat, f.servers, gateway.Options{Implementation: jsontext.Value(`{"name":"roster","version":"0"}`), Key: key, StartWait: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func answerLists(p *mcptest.Peer, m *jsonrpc.Message, v mcp.Version) {
 
 // TestQuestionOfTwoCalls: with calls of two clients at a server, a question of it
 // is nobody's; nor is one when the other's call was cancelled and the server may
-// not know.
+// not know. When it has answered what was sent after that, it does.
 func TestQuestionOfTwoCalls(t *testing.T) {
 	var mu sync.Mutex
 	var calls []*jsonrpc.Message
@@ -161,6 +161,16 @@ func TestQuestionOfTwoCalls(t *testing.T) {
 	}
 	peer.Reply(calls[1], `{"content":[]}`)
 	wait.Wait()
+	for n := 3; n <= 4; n++ {
+		wait.Go(func() { _, _ = two.send(t.Context(), mcp.MethodToolsCall, `{"name":"custom"}`) })
+		until(t, "another call", begun(n))
+		peer.Raw(strings.Replace(fmt.Sprintf(ask, n), "SECRET", "yours", 1))
+		if got := receive(t, "an answer", answered); strings.Contains(got, "not clear") != (n == 3) {
+			t.Errorf("in call %d: %s", n, got)
+		}
+		peer.Reply(calls[n-1], `{"content":[]}`)
+		wait.Wait()
+	}
 	for _, p := range []*party{one, two} {
 		for _, line := range p.take() {
 			if strings.Contains(line, "SECRET") {

@@ -29,7 +29,7 @@ func (s *Server) Call(ctx context.Context, req Request) (jsonrpc.Object, error) 
 		return jsonrpc.Object{}, err
 	}
 	defer s.leave(&f.slot)
-	if haunted := s.flights.add(f); haunted && !s.opts.HTTP {
+	if s.flights.add(f); f.haunted && !s.opts.HTTP {
 		go s.lay(context.WithoutCancel(ctx), c, f) // ends with the answer, with the connection, or after ghostTime
 	}
 	result, err := s.exchange(ctx, c, f)

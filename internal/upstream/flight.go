@@ -51,6 +51,8 @@ type flight struct {
 	// answered: the response has come. What the server says from then on is not
 	// about this request, even while it is still among the flights.
 	answered atomic.Bool
+	haunted  bool  // there was a ghost of another client when it began
+	ghosts   int64 // the newest ghost then
 	clock
 }
 
@@ -64,7 +66,7 @@ func (f *flight) on(c *connection) client.Request {
 	req := client.Request{
 		Method: f.Method, Params: f.Params, Edits: f.Edits, Caller: f.Caller, Header: f.Header,
 		Token:    strconv.AppendInt(nil, f.token, 10),
-		Answered: func() { f.answered.Store(true) },
+		Answered: f.over,
 	}
 	f.answered.Store(false) // it may be sent again
 	if f.server.opts.HTTP { // where a request has a stream of its own
@@ -76,6 +78,15 @@ func (f *flight) on(c *connection) client.Request {
 		req.Handler = jsonrpc.HandlerFunc(f.answer)
 	}
 	return req
+}
+
+// over notes that the response has come. On a pipe the server then has also read
+// that the requests are over which were cancelled before this one was sent.
+func (f *flight) over() {
+	f.answered.Store(true)
+	if f.haunted && !f.server.opts.HTTP {
+		f.server.flights.lay(f)
+	}
 }
 
 // hear takes a notification that belongs to this request; false if it is about
@@ -150,6 +161,7 @@ type flights struct {
 	last    int64
 	byToken map[int64]*flight
 	ghosts  []ghost // the oldest first
+	died    int64   // the newest ghost that there was
 
 	others jsonrpc.Handler // of requests of the server that are about none
 }
@@ -157,13 +169,13 @@ type flights struct {
 // ghost is a request that ended here without an answer, be it that it was
 // cancelled or took too long. What the server says next may be about it.
 type ghost struct {
-	token  int64
+	n      int64
 	client any
 	until  time.Time
 }
 
-// add takes in a request, and reports whether there is a ghost of another client.
-func (fs *flights) add(f *flight) (haunted bool) {
+// add takes in a request.
+func (fs *flights) add(f *flight) {
 	if meta, err := f.Params.Meta(); err == nil {
 		f.caller = meta.Get(mcp.MetaProgressToken)
 	}
@@ -175,7 +187,7 @@ func (fs *flights) add(f *flight) (haunted bool) {
 		fs.byToken = make(map[int64]*flight)
 	}
 	fs.byToken[f.token] = f
-	return fs.hauntedLocked(f)
+	f.haunted, f.ghosts = fs.hauntedLocked(f), fs.died
 }
 
 // remove takes a request out that has ended, and leaves a ghost of one that was
@@ -187,17 +199,18 @@ func (fs *flights) remove(f *flight, answered bool) {
 	if answered {
 		return
 	}
-	fs.ghosts = append(fs.ghosts, ghost{f.token, f.Client, time.Now().Add(ghostTime)})
+	fs.died++
+	fs.ghosts = append(fs.ghosts, ghost{fs.died, f.Client, time.Now().Add(ghostTime)})
 	if len(fs.ghosts) > maxGhosts {
 		fs.ghosts = fs.ghosts[len(fs.ghosts)-maxGhosts:]
 	}
 }
 
-// lay forgets the ghosts of the requests before one.
+// lay forgets the ghosts that there were when a request began.
 func (fs *flights) lay(f *flight) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	fs.ghosts = slices.DeleteFunc(fs.ghosts, func(g ghost) bool { return g.token < f.token })
+	fs.ghosts = slices.DeleteFunc(fs.ghosts, func(g ghost) bool { return g.n <= f.ghosts })
 }
 
 // exorcise forgets the ghosts: the process that might talk about them is gone.
