@@ -83,8 +83,8 @@ func TestSecrets_Nowhere(t *testing.T) {
 	tell()
 
 	site.Hook(echo)
-	call("h__t", "500")
-	call("basic__t", "500")
+	call("h__t", `server \"h\"`) // its status, or that it is down for that
+	call("basic__t", `server \"basic\"`)
 	callDying(t, g, &shown)
 	tell()
 	g.until("the loud server is back", func(admin.Status) bool { return g.server("loud").State == upstream.Ready })
