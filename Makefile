@@ -2,6 +2,9 @@
 
 # Tests run as "$(GOTEST) -race ./..."; CI puts a command here that also counts them.
 GOTEST ?= go test
+# What the gateway does most, for the compiler. It is no default.pgo, so that `go run ./cmd/roster` need not
+# compile every package once more. `make profile` takes it anew.
+PGO := cmd/roster/hot.pgo
 # How long `make fuzz` tries each fuzz target, and how often `make stress` repeats each test.
 FUZZTIME ?= 10s
 COUNT ?= 20
@@ -27,7 +30,7 @@ help: ## show this list
 .PHONY: build
 build: ## compile every package, and bin/roster
 	go build ./...
-	$(if $(wildcard cmd/roster),go build -trimpath -o bin/roster ./cmd/roster)
+	$(if $(wildcard cmd/roster),go build -trimpath -pgo=$(PGO) -o bin/roster ./cmd/roster)
 
 # What the binaries of a release are made for.
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
@@ -40,7 +43,7 @@ dist: ## static binaries for PLATFORMS, man pages, completions and checksums, in
 		os=$${platform%/*}; arch=$${platform#*/}; name=roster-$$os-$$arch; \
 		if [ $$os = windows ]; then name=$$name.exe; fi; \
 		echo $$name; \
-		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch go build -trimpath -buildvcs=auto -ldflags='-s -w -buildid=' -o dist/$$name ./cmd/roster; \
+		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch go build -trimpath -pgo=$$PWD/$(PGO) -buildvcs=auto -ldflags='-s -w -buildid=' -o dist/$$name ./cmd/roster; \
 	done
 	go run ./cmd/roster docs man dist/man
 	mkdir -p dist/completions
@@ -49,9 +52,9 @@ dist: ## static binaries for PLATFORMS, man pages, completions and checksums, in
 
 .PHONY: dist-check
 dist-check: ## build what is committed twice, at two paths and without a build cache, and compare the bytes
-	@set -e; tmp=$$(mktemp -d); trap 'chmod -R u+w "$$tmp"; rm -rf "$$tmp"' EXIT; \
+	@set -e; commit=$$(git rev-parse HEAD); tmp=$$(mktemp -d); trap 'chmod -R u+w "$$tmp"; rm -rf "$$tmp"' EXIT; \
 	for copy in one another/place; do \
-		git clone -q . "$$tmp/$$copy"; \
+		git clone -q "$$(git rev-parse --show-toplevel)" "$$tmp/$$copy"; git -C "$$tmp/$$copy" checkout -q --detach "$$commit"; \
 		GOCACHE="$$tmp/cache" $(MAKE) -s -C "$$tmp/$$copy" dist PLATFORMS='$(PLATFORMS)'; \
 		rm -rf "$$tmp/cache"; \
 	done; \
@@ -125,6 +128,11 @@ browser: ## log in to a server through the gateway with a real browser, Chromium
 .PHONY: conformance
 conformance: ## run the protocol's conformance suite against the library and through the gateway
 	$(MAKE) -C conformance test run
+
+.PHONY: profile
+profile: ## take the profile anew that release builds are compiled with, on a quiet machine
+	$(MAKE) -C bench run FLAGS='-only roster -rounds 10 -duration 500ms -run "call .* c16|list c16" -o /dev/null -profile $(CURDIR)/bin/hot.pgo'
+	go tool pprof -proto bin/hot.pgo > $(PGO)
 
 .PHONY: microbench
 microbench: ## run the Go benchmarks in PKG (./...)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"runtime/debug"
 	"slices"
@@ -88,6 +89,7 @@ func run(ctx context.Context, args []string) error {
 		binary   = fs.String("roster", "", "the gateway's binary; built from -source if empty")
 		source   = fs.String("source", "..", "the gateway's module")
 		out      = fs.String("o", "results/latest.json", "file for the results")
+		profile  = fs.String("profile", "", "file for a CPU profile of the gateway, taken while it is measured")
 		check    = fs.Bool("check", false, "fail if a ratio is below its threshold")
 		minCall  = fs.Float64("min-call", 0.7, "threshold for tools/call, of the relay's throughput")
 		minList  = fs.Float64("min-list", 0.8, "threshold for tools/list, of the list handler's throughput")
@@ -95,7 +97,7 @@ func run(ctx context.Context, args []string) error {
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	o := options{era: era(*dated), rounds: *rounds, duration: *duration, openLoad: *openLoad, openRate: *openRate, progress: os.Stderr}
+	o := options{era: era(*dated), rounds: *rounds, duration: *duration, openLoad: *openLoad, openRate: *openRate, profile: *profile, progress: os.Stderr}
 	if *big {
 		*sizes += "," + strconv.Itoa(1<<20)
 	}
@@ -161,8 +163,15 @@ func (o options) bench(ctx context.Context, binary, source string) (results []re
 	// The load generator collects between measurements, not in them.
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(2 << 30)
+	if o.profile == "" {
+		results, err = o.measureAll(ctx, targets)
+		return results, load, err
+	}
+	profiled := make(chan error, 1)
+	seconds := time.Duration(o.rounds*len(o.scenarios())) * o.duration
+	go func() { profiled <- profileRoster(ctx, filepath.Join(dir, "state"), seconds, o.profile) }() // ends with the profile
 	results, err = o.measureAll(ctx, targets)
-	return results, load, err
+	return results, load, errors.Join(err, <-profiled)
 }
 
 // valid says what is wrong with the options.

@@ -20,6 +20,7 @@ type options struct {
 	openLoad float64        // rate of the open loop, as a share of the relay's capacity; 0 leaves it out
 	openRate float64        // the same in requests a second, if not 0
 	run      *regexp.Regexp // names of scenarios; all if nil
+	profile  string         // file for a profile of the gateway; "": none
 	progress io.Writer
 }
 

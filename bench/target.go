@@ -62,7 +62,7 @@ func startTarget(ctx context.Context, name, dir, binary string) (*target, error)
 		}
 		t.sessions = true
 		t.tool = serverName(0) + "__" + echoTool
-		t.cmd = exec.CommandContext(ctx, binary, "serve", "--config", config, "--listen", "127.0.0.1:0")
+		t.cmd = exec.CommandContext(ctx, binary, "serve", "--config", config, "--listen", "127.0.0.1:0", "--pprof")
 		t.cmd.Env = append(os.Environ(), "ROSTER_STATE_DIR="+filepath.Join(dir, "state"))
 	case relayName, listName:
 		t.cmd = exec.CommandContext(ctx, self, name)
@@ -176,8 +176,8 @@ func writeConfig(path, self string) error {
 
 // buildRoster builds the gateway from its source and returns the binary.
 func buildRoster(ctx context.Context, source, dir string) (string, error) {
-	binary := filepath.Join(dir, "roster.exe") // every system runs it by this name
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/roster")
+	binary := filepath.Join(dir, "roster.exe")                                                              // every system runs it by this name
+	cmd := exec.CommandContext(ctx, "go", "build", "-pgo=cmd/roster/hot.pgo", "-o", binary, "./cmd/roster") // as it is delivered
 	cmd.Dir = source
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build roster: %w\n%s", err, out)

@@ -49,6 +49,11 @@ type Request struct {
 	// stands alone.
 	Session *Session
 
+	// Scratch, if not nil, has memory in which the result may be built, and
+	// which may grow. The wire takes it back once it has written the response:
+	// nothing else may be kept there.
+	Scratch *[]byte
+
 	// Peer reaches the sender on the stream that carries this request, until
 	// the request is answered. Never nil.
 	Peer Peer

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -246,6 +247,18 @@ func Text(v jsontext.Value) (string, bool) {
 	}
 	s, err := jsontext.AppendUnquote(nil, v)
 	return string(s), err == nil
+}
+
+// TextIs reports whether v is a JSON string that decodes to s.
+func TextIs(v jsontext.Value, s string) bool {
+	if len(v) == len(s)+2 && v[0] == '"' && string(v[1:len(v)-1]) == s && strings.IndexByte(s, '\\') < 0 {
+		return true
+	}
+	if bytes.IndexByte(v, '\\') < 0 {
+		return false
+	}
+	text, ok := Text(v)
+	return ok && text == s
 }
 
 // Elements returns the raw elements of a JSON array, as slices of its bytes.

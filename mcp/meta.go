@@ -49,8 +49,7 @@ func ReadCaller(params jsonrpc.Object) (Caller, error) {
 	if err := callerShapes.check(meta); err != nil {
 		return Caller{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params._meta: %v", err)
 	}
-	v, _ := jsonrpc.Text(version)
-	c := Caller{Version: Version(v), Info: meta.Get(MetaClientInfo), Capabilities: meta.Get(MetaCapabilities)}
+	c := Caller{Version: readVersion(version), Info: meta.Get(MetaClientInfo), Capabilities: meta.Get(MetaCapabilities)}
 	c.LogLevel, _ = meta.Text(MetaLogLevel)
 	return c, nil
 }

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/mcp-roster/roster/jsonrpc"
@@ -20,6 +21,12 @@ type Edit struct {
 // that is no object cannot be edited and is returned as it is. No two edits may
 // have the same name.
 func Splice(o jsonrpc.Object, edits ...Edit) jsontext.Value {
+	return SpliceInto(nil, o, edits...)
+}
+
+// SpliceInto is Splice into memory that buf has, if it is not nil: what is
+// returned may lie there, and buf is as long as that needed.
+func SpliceInto(buf *[]byte, o jsonrpc.Object, edits ...Edit) jsontext.Value {
 	if o.IsZero() {
 		o = jsonrpc.Object{Raw: jsontext.Value("{}")}
 	}
@@ -34,8 +41,14 @@ func Splice(o jsonrpc.Object, edits ...Edit) jsontext.Value {
 	if !changes {
 		return o.Raw
 	}
-	s := splice{src: o, dst: make([]byte, 0, size), edits: edits}
-	return s.run()
+	if buf == nil {
+		buf = new([]byte)
+	}
+	*buf = slices.Grow((*buf)[:0], size)
+	s := splice{src: o, dst: *buf, edits: edits}
+	out := s.run()
+	*buf = out
+	return out
 }
 
 // isEmpty reports whether a value is an object without members.

@@ -1,6 +1,11 @@
 package mcp
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/mcp-roster/roster/jsonrpc"
+)
 
 // Version is a protocol version, named by its date.
 type Version string
@@ -46,13 +51,27 @@ var versions = []traits{
 	{version: V20241105},
 }
 
-func (v Version) traits() traits {
-	for _, t := range versions {
-		if t.version == v {
-			return t
+func (v Version) traits() *traits {
+	for i := range versions {
+		if versions[i].version == v {
+			return &versions[i]
 		}
 	}
-	return traits{version: v}
+	return &unknown
+}
+
+// unknown is what is true of a version that this module does not speak.
+var unknown traits
+
+// readVersion decodes a version, those that are known without making a string.
+func readVersion(v jsontext.Value) Version {
+	for i := range versions {
+		if jsonrpc.TextIs(v, string(versions[i].version)) {
+			return versions[i].version
+		}
+	}
+	text, _ := jsonrpc.Text(v)
+	return Version(text)
 }
 
 // Versions returns the versions that this module speaks, newest first.

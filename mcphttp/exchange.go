@@ -191,16 +191,20 @@ func (x *exchange) respond(id jsonrpc.ID, result jsontext.Value, err error, canc
 		if err != nil && x.session == nil {
 			status = errorStatus(jsonrpc.AsError(err))
 		}
-		buf := x.h.buffers.get()
-		if err == nil && len(result) > bigAnswer {
-			buf.b = jsonrpc.AppendResultPrefix(buf.b, id)
-			writeWhole(x.response, status, x.h.opts.WriteTimeout, buf.b, result, resultSuffix)
-		} else {
-			buf.b = appendAnswer(buf.b, id, result, err)
-			writeWhole(x.response, status, x.h.opts.WriteTimeout, buf.b)
-		}
-		x.h.buffers.put(buf)
+		gather(x.response, x.request, len(result), func() { x.writeAnswer(status, id, result, err) })
 	}
+}
+
+func (x *exchange) writeAnswer(status int, id jsonrpc.ID, result jsontext.Value, err error) {
+	buf := x.h.buffers.get()
+	defer x.h.buffers.put(buf)
+	if err == nil && len(result) > bigAnswer {
+		buf.b = jsonrpc.AppendResultPrefix(buf.b, id)
+		writeWhole(x.response, status, x.h.opts.WriteTimeout, buf.b, result, resultSuffix)
+		return
+	}
+	buf.b = appendAnswer(buf.b, id, result, err)
+	writeWhole(x.response, status, x.h.opts.WriteTimeout, buf.b)
 }
 
 // respondAll answers a batch with what was kept of its answers.

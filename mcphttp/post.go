@@ -183,6 +183,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, m *jsonrpc.Messa
 		req.Session = s.public
 	}
 	x.arm()
+	scratch := h.buffers.get()
+	defer h.buffers.put(scratch)
+	req.Scratch = &scratch.b
 	result, err := h.call(ctx, &req)
 	if s != nil {
 		s.end(running) // before the answer: then the client may use the id again

@@ -43,6 +43,9 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	writeParts(w, status, body)
 }
 
+// typeJSON is the value of Content-Type that many responses share.
+var typeJSON = []string{"application/json"}
+
 // writeParts writes a JSON response that lies in several places, so that a big
 // part need not be copied.
 func writeParts(w http.ResponseWriter, status int, parts ...[]byte) {
@@ -51,8 +54,8 @@ func writeParts(w http.ResponseWriter, status int, parts ...[]byte) {
 		size += len(part)
 	}
 	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(size))
+	h["Content-Type"] = typeJSON
+	h["Content-Length"] = []string{strconv.Itoa(size)}
 	w.WriteHeader(status)
 	for _, part := range parts {
 		if _, err := w.Write(part); err != nil {

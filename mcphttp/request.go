@@ -34,9 +34,9 @@ func accepts(h http.Header, types ...string) bool {
 	if len(fields) == 0 {
 		return true
 	}
-	ranges := strings.Split(strings.Join(fields, ","), ",")
+	all := strings.Join(fields, ",")
 	for _, t := range types {
-		if !anyAccepts(ranges, t) {
+		if !anyAccepts(all, t) {
 			return false
 		}
 	}
@@ -52,10 +52,10 @@ func prefersStream(h http.Header) bool {
 }
 
 // anyAccepts goes by the most specific range that matches the media type.
-func anyAccepts(ranges []string, mediaType string) bool {
+func anyAccepts(ranges, mediaType string) bool {
 	major, _, _ := strings.Cut(mediaType, "/")
 	best, ok := 0, false
-	for _, r := range ranges {
+	for r := range strings.SplitSeq(ranges, ",") {
 		name, params, _ := strings.Cut(r, ";")
 		name = strings.TrimSpace(name)
 		rank := 0
@@ -174,14 +174,15 @@ func checkName(h http.Header, m *jsonrpc.Message, member string) *refusal {
 	if err != nil {
 		return mismatch("the Mcp-Name header %v", err)
 	}
-	body, ok := m.Params.Text(member)
-	switch {
-	case !ok:
-		return mismatch("Mcp-Name header %q, but params has no string %q", header, member)
-	case header != body:
-		return mismatch("Mcp-Name header %q is not the body's %s %q", header, member, body)
+	value := m.Params.Get(member)
+	if jsonrpc.TextIs(value, header) {
+		return nil
 	}
-	return nil
+	body, ok := jsonrpc.Text(value)
+	if !ok {
+		return mismatch("Mcp-Name header %q, but params has no string %q", header, member)
+	}
+	return mismatch("Mcp-Name header %q is not the body's %s %q", header, member, body)
 }
 
 func mismatch(format string, args ...any) *refusal {

@@ -35,21 +35,24 @@ func (s *Server) finish(r *Request, result jsonrpc.Object) (jsontext.Value, erro
 			n++
 		}
 	}
-	if meta := withServerInfo(result, s.name); meta != nil {
+	if meta := s.withServerInfo(result); meta != nil {
 		edits[n] = mcp.Edit{Name: "_meta", Value: meta}
 		n++
 	}
-	return mcp.Splice(result, edits[:n]...), nil
+	return mcp.SpliceInto(r.Scratch, result, edits[:n]...), nil
 }
 
 // withServerInfo returns the result's _meta with the server's identity added;
 // nil if one is there or there is no place for it.
-func withServerInfo(result jsonrpc.Object, info jsontext.Value) jsontext.Value {
+func (s *Server) withServerInfo(result jsonrpc.Object) jsontext.Value {
 	meta, err := result.Meta()
-	if err != nil || meta.Get(mcp.MetaServerInfo) != nil {
+	switch {
+	case err != nil || meta.Get(mcp.MetaServerInfo) != nil:
 		return nil
+	case meta.IsZero():
+		return s.meta
 	}
-	return mcp.Splice(meta, mcp.Edit{Name: mcp.MetaServerInfo, Value: info})
+	return mcp.Splice(meta, mcp.Edit{Name: mcp.MetaServerInfo, Value: s.name})
 }
 
 // finishSession takes out what only stateless versions have.
@@ -68,5 +71,5 @@ func finishSession(r *Request, result jsonrpc.Object, kind string) (jsontext.Val
 			edits = append(edits, mcp.Edit{Name: "structuredContent"})
 		}
 	}
-	return mcp.Splice(result, edits...), nil
+	return mcp.SpliceInto(r.Scratch, result, edits...), nil
 }

@@ -31,6 +31,7 @@ type Server struct {
 	watch  ResourceWatcher // likewise
 	opts   Options
 	name   jsontext.Value // the source's Implementation
+	meta   jsontext.Value // a _meta that has only the name
 
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -52,8 +53,10 @@ func New(source Source, opts Options) *Server {
 	}
 	params, _ := source.(ParamSource)
 	watch, _ := source.(ResourceWatcher)
+	name := source.Info().Implementation
 	return &Server{
-		source: source, params: params, watch: watch, opts: opts, name: source.Info().Implementation,
+		source: source, params: params, watch: watch, opts: opts, name: name,
+		meta:    mcp.Splice(jsonrpc.Object{}, mcp.Edit{Name: mcp.MetaServerInfo, Value: name}),
 		closing: make(chan struct{}), listens: make(map[listenKey]chan struct{}),
 	}
 }

@@ -62,6 +62,9 @@ type Options struct {
 	// Brief: this gateway ends with a client of its own. Others on pipes that it
 	// serves are told.
 	Brief bool
+	// Profile serves the profiles of net/http/pprof under /debug/pprof/ to those who
+	// may use the control socket.
+	Profile bool
 	// Version is this program's.
 	Version string
 	// Logger gets everything. nil: nothing.
@@ -226,10 +229,13 @@ func (a *App) Listen(ctx context.Context, address string) error {
 	if security != nil {
 		url = "https" + strings.TrimPrefix(url, "http")
 		l = tls.NewListener(l, security)
+	} else {
+		l = mcphttp.Gather(l)
 	}
 	a.http = &http.Server{
 		Handler: a.routes(keys), TLSConfig: security, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+		ConnContext: mcphttp.GatherContext,
 		ErrorLog:    a.errorLog(),
 	}
 	a.url.Store(&url)

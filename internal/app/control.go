@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"path/filepath"
 	"sync"
 
@@ -35,6 +36,11 @@ func (a *App) local() *http.Server {
 	a.status.Register(mux)
 	a.status.RegisterControls(mux, admin.Controls{Reload: a.Reload, Plan: a.Plan, Journal: &a.journal})
 	mux.Handle(mcpPath, a.handler)
+	if a.opts.Profile {
+		mux.HandleFunc("/debug/pprof/", pprof.Index)
+		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	}
 	mux.HandleFunc("POST "+bridgePath, a.bridge)
 	mux.HandleFunc("POST "+yieldPath, a.yield)
 	return &http.Server{

@@ -147,7 +147,7 @@ func TestControl_Routes(t *testing.T) {
 	g.ready()
 	transport := g.Transport()
 	t.Cleanup(transport.CloseIdleConnections)
-	for _, route := range []string{"POST reload", "GET plan", "POST servers/one/restart", "GET logs"} {
+	for _, route := range []string{"POST reload", "GET plan", "POST servers/one/restart", "GET logs", "GET debug/pprof/"} {
 		method, path, _ := strings.Cut(route, " ")
 		resp, _ := ask(t, method, strings.TrimSuffix(g.URL(), "mcp")+path, nil)
 		if resp.StatusCode != http.StatusNotFound {
@@ -165,6 +165,35 @@ func TestControl_Routes(t *testing.T) {
 	var failure admin.Failure
 	if code := operate(t, transport, "POST", "servers/three/restart", &failure); code != 404 || !strings.Contains(failure.Error, `"three"`) {
 		t.Errorf("restart of a server that is not there: %d, %+v", code, failure)
+	}
+}
+
+// TestControl_Profile has profiles served to the operator who asked for them, and to
+// nobody else.
+func TestControl_Profile(t *testing.T) {
+	for _, wanted := range []bool{false, true} {
+		g := stoppedGateway(t)
+		g.profile = wanted
+		g.start("")
+		transport := g.Transport()
+		t.Cleanup(transport.CloseIdleConnections)
+		asker := http.Client{Transport: transport}
+		req, err := http.NewRequestWithContext(bounded(t), "GET", "http://localhost/debug/pprof/heap", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := asker.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		must(t, resp.Body.Close())
+		if served := resp.StatusCode == http.StatusOK; served != wanted {
+			t.Errorf("wanted %v: %s", wanted, resp.Status)
+		}
+		if resp, _ := ask(t, "GET", strings.TrimSuffix(g.URL(), "mcp")+"debug/pprof/heap", nil); resp.StatusCode != http.StatusNotFound {
+			t.Errorf("wanted %v: from anywhere: %s", wanted, resp.Status)
+		}
+		g.close()
 	}
 }
 

@@ -58,8 +58,9 @@ type gateway struct {
 	stop context.CancelFunc
 	log  *logBuffer
 
-	watch bool // its configuration
-	brief bool // it ends with a client
+	watch   bool // its configuration
+	brief   bool // it ends with a client
+	profile bool
 }
 
 // newGateway starts a gateway of a new configuration and state. settings has
@@ -125,7 +126,7 @@ func (g *gateway) run() {
 	a, err := app.Start(ctx, app.Options{
 		Config: cfg, Problems: problems, Files: []string{file}, Version: "test",
 		Load:  func() (*config.Config, []config.Problem, error) { return config.Load([]string{file}, nil) },
-		Watch: g.watch, Brief: g.brief, Quiet: 30 * time.Millisecond,
+		Watch: g.watch, Brief: g.brief, Profile: g.profile, Quiet: 30 * time.Millisecond,
 		Logger: slog.New(slog.NewTextHandler(g.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {

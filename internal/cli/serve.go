@@ -25,6 +25,7 @@ type serveOptions struct {
 	tlsCert, tlsKey string
 	noWatch         bool
 	noBridge        bool
+	pprof           bool
 	alone           bool // see app.Options
 }
 
@@ -63,6 +64,7 @@ changes nothing; 'roster status' shows them.
 	cmd.Flags().BoolVar(&o.noSSE, "no-sse", false, "do not serve the older wire of 2024-11-05, /sse and /messages")
 	cmd.Flags().BoolVar(&o.noBridge, "no-bridge", false, "with --stdio, start servers of its own even if a gateway of the configuration runs already")
 	cmd.Flags().BoolVar(&o.noWatch, "no-watch", false, "do not look for changes of the configuration; SIGHUP and 'roster reload' have it read again")
+	cmd.Flags().BoolVar(&o.pprof, "pprof", false, "serve profiles of the gateway at /debug/pprof/ on the control socket, for 'go tool pprof'")
 	cmd.Flags().StringVar(&o.tlsCert, "tls-cert", "", "serve HTTPS with the certificates in this PEM `file`; it is read once")
 	cmd.Flags().StringVar(&o.tlsKey, "tls-key", "", "PEM `file` with the key of --tls-cert")
 	return cmd
@@ -121,7 +123,7 @@ func (p *program) startServing(ctx context.Context, o serveOptions, conf *config
 	a, err := app.Start(context.WithoutCancel(ctx), app.Options{
 		Config: conf.Config, Problems: conf.problems, Files: conf.files, Hosts: hosts(listen, o.insecureBind || keys),
 		Load: func() (*config.Config, []config.Problem, error) { return p.reload(o) }, Watch: !o.noWatch,
-		Brief: o.stdio, Alone: o.alone,
+		Brief: o.stdio, Alone: o.alone, Profile: o.pprof,
 		Version: version(), Logger: log,
 	})
 	if err != nil {
