@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"bytes"
-	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/mcp-roster/roster/jsonrpc"
@@ -21,17 +20,31 @@ type Edit struct {
 // that is no object cannot be edited and is returned as it is. No two edits may
 // have the same name.
 func Splice(o jsonrpc.Object, edits ...Edit) jsontext.Value {
-	return SpliceInto(nil, o, edits...)
+	out, _ := spliceTo(nil, o, edits)
+	return out
 }
 
-// SpliceInto is Splice into memory that buf has, if it is not nil: what is
+// SpliceInto is Splice into the memory of buf, if that is not nil: what is
 // returned may lie there, and buf is as long as that needed.
 func SpliceInto(buf *[]byte, o jsonrpc.Object, edits ...Edit) jsontext.Value {
+	if buf == nil {
+		return Splice(o, edits...)
+	}
+	out, spliced := spliceTo((*buf)[:0], o, edits)
+	if spliced {
+		*buf = out
+	}
+	return out
+}
+
+// spliceTo appends the edited object to dst, which is empty; false if there was
+// nothing to edit and it returns the very bytes of o.
+func spliceTo(dst []byte, o jsonrpc.Object, edits []Edit) (jsontext.Value, bool) {
 	if o.IsZero() {
 		o = jsonrpc.Object{Raw: jsontext.Value("{}")}
 	}
 	if o.Len() == 0 && !isEmpty(o.Raw) {
-		return o.Raw
+		return o.Raw, false
 	}
 	size, changes := len(o.Raw), false
 	for _, e := range edits {
@@ -39,16 +52,13 @@ func SpliceInto(buf *[]byte, o jsonrpc.Object, edits ...Edit) jsontext.Value {
 		changes = changes || e.Value != nil || o.Find(e.Name) >= 0
 	}
 	if !changes {
-		return o.Raw
+		return o.Raw, false
 	}
-	if buf == nil {
-		buf = new([]byte)
+	if cap(dst) < size {
+		dst = make([]byte, 0, size)
 	}
-	*buf = slices.Grow((*buf)[:0], size)
-	s := splice{src: o, dst: *buf, edits: edits}
-	out := s.run()
-	*buf = out
-	return out
+	s := splice{src: o, dst: dst, edits: edits}
+	return s.run(), true
 }
 
 // isEmpty reports whether a value is an object without members.

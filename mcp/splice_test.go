@@ -179,6 +179,12 @@ func spliceAgrees(t *testing.T, from jsonrpc.Object, edits []mcp.Edit) {
 	if want := edit(parts(t, from.Raw), edits); !slices.Equal(parts(t, got), want) {
 		t.Fatalf("%s with %v became %s, want %v", from.Raw, edits, got, want)
 	}
+	scratch := []byte("what was there before")
+	for range 2 { // the second time in memory that has grown
+		if again := mcp.SpliceInto(&scratch, from, edits...); !bytes.Equal(again, got) {
+			t.Fatalf("%s with %v became %s, in other memory %s", from.Raw, edits, got, again)
+		}
+	}
 	rest := string(got)
 	for i := range from.Len() {
 		m := from.Member(i)
