@@ -147,8 +147,12 @@ func (o options) bench(ctx context.Context, binary, source string) (results []re
 			err = errors.Join(err, t.stop())
 		}
 	}()
+	var flags []string
+	if o.profile != "" {
+		flags = []string{"--pprof"}
+	}
 	for _, name := range o.only {
-		t, err := startTarget(ctx, name, dir, binary)
+		t, err := startTarget(ctx, name, dir, binary, flags...)
 		if err != nil {
 			return nil, "", err
 		}

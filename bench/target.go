@@ -47,8 +47,9 @@ func (t *target) cpuTime() time.Duration { return processCPU(t.cmd.Process.Pid) 
 func (t *target) rss() int64 { return processRSS(t.cmd.Process.Pid) }
 
 // startTarget starts one of the targets and waits until it listens. Files that
-// it needs go to dir; binary is the gateway's.
-func startTarget(ctx context.Context, name, dir, binary string) (*target, error) {
+// it needs go to dir; binary is the gateway's, and flags are its own beside those
+// that it always gets.
+func startTarget(ctx context.Context, name, dir, binary string, flags ...string) (*target, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find own program: %w", err)
@@ -62,7 +63,8 @@ func startTarget(ctx context.Context, name, dir, binary string) (*target, error)
 		}
 		t.sessions = true
 		t.tool = serverName(0) + "__" + echoTool
-		t.cmd = exec.CommandContext(ctx, binary, "serve", "--config", config, "--listen", "127.0.0.1:0", "--pprof")
+		t.cmd = exec.CommandContext(ctx, binary, "serve", "--config", config, "--listen", "127.0.0.1:0")
+		t.cmd.Args = append(t.cmd.Args, flags...)
 		t.cmd.Env = append(os.Environ(), "ROSTER_STATE_DIR="+filepath.Join(dir, "state"))
 	case relayName, listName:
 		t.cmd = exec.CommandContext(ctx, self, name)
