@@ -242,7 +242,7 @@ func TestExplosiveMessages(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			begin := time.Now()
 			m, err := jsonrpc.Parse([]byte(tt.data))
-			if took := time.Since(begin); took > 5*time.Second {
+			if took := time.Since(begin); took > 30*time.Second {
 				t.Errorf("took %v", took)
 			}
 			switch {

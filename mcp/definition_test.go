@@ -204,7 +204,7 @@ func TestHostileDefinitions(t *testing.T) {
 	if _, err := mcp.ParseDefinition(mcp.Tools, jsontext.Value(item)); err != nil {
 		t.Errorf("%v", err)
 	}
-	if took := time.Since(begin); took > 5*time.Second {
+	if took := time.Since(begin); took > 30*time.Second {
 		t.Errorf("took %v", took)
 	}
 }

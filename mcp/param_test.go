@@ -103,7 +103,7 @@ func TestHugeSchema(t *testing.T) {
 	if _, err := mcp.ParamHeaders(jsontext.Value(deep)); err == nil || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("got %.200v", err)
 	}
-	if took := time.Since(begin); took > 10*time.Second {
+	if took := time.Since(begin); took > 30*time.Second {
 		t.Errorf("took %v", took)
 	}
 }

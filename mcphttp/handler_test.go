@@ -25,7 +25,7 @@ import (
 )
 
 // patience bounds every wait of these tests for something that should happen.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // backend is the handler behind the endpoints of these tests. Tools are
 // functions by name.

@@ -211,7 +211,7 @@ func TestC164_SchemasAreBounded(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: taken", name)
 		}
-		if d := time.Since(begin); d > 5*time.Second {
+		if d := time.Since(begin); d > 30*time.Second {
 			t.Errorf("%s: took %v", name, d)
 		}
 	}
@@ -229,7 +229,7 @@ func TestC164_SchemasAreBounded(t *testing.T) {
 		if _, err := callTool(t, tree, mcp.Latest, arguments); err != nil {
 			t.Error(err)
 		}
-		if d := time.Since(begin); d > 5*time.Second {
+		if d := time.Since(begin); d > 30*time.Second {
 			t.Errorf("took %v", d)
 		}
 	}

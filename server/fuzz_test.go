@@ -51,7 +51,7 @@ func FuzzHandle(f *testing.F) {
 		}
 		for _, session := range []*jsonrpc.Session{nil, fresh, begun} {
 			for _, id := range []jsonrpc.ID{jsonrpc.IntID(2), {}} {
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 				result, err := srv.Handle(ctx, &jsonrpc.Request{ID: id, Method: method, Params: obj, Session: session, Peer: &stuckPeer{}, Header: map[string][]string{}})
 				if ctx.Err() != nil {
 					t.Errorf("took too long")

@@ -260,7 +260,7 @@ type client struct {
 // begin does what a client of the version does first, and listens for changes.
 func (c *client) begin() {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(c.t.Context(), 30*time.Second)
 	defer cancel()
 	if !c.version.Stateless() {
 		c.begun = c.do("initialize", `{"protocolVersion":"`+string(c.version)+`","capabilities":{},"clientInfo":{"name":"c","version":"1"}}`)
@@ -288,7 +288,7 @@ func (c *client) begin() {
 // do sends a request that must succeed; params is an object without _meta.
 func (c *client) do(method, params string) jsonrpc.Object {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(c.t.Context(), 30*time.Second)
 	defer cancel()
 	result, err := c.request(ctx, method, params)
 	if err != nil {

@@ -77,7 +77,7 @@ func annotatedMemory(t *testing.T) *server.Memory {
 // post sends a stateless request, its headers saying what they must.
 func post(t *testing.T, url, method, body string) (int, []byte) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	if err != nil {

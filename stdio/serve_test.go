@@ -203,7 +203,7 @@ func TestCallsFailWhenChildDies(t *testing.T) {
 		t.Error("an answer of the dead")
 	}
 	calls.Wait()
-	if took := time.Since(begin); took > 5*time.Second {
+	if took := time.Since(begin); took > 30*time.Second {
 		t.Errorf("took %v", took)
 	}
 	if failed.Load() != 5 {
@@ -261,7 +261,7 @@ func TestCloseWhileWriting(t *testing.T) {
 	if err := client.Close(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(begin); took > 5*time.Second {
+	if took := time.Since(begin); took > 30*time.Second {
 		t.Errorf("took %v", took)
 	}
 	if err := <-done; !errors.Is(err, jsonrpc.ErrClosed) {
@@ -391,10 +391,10 @@ func TestServeStops(t *testing.T) {
 				if !errors.Is(err, stop) {
 					t.Errorf("error %v", err)
 				}
-			case <-time.After(10 * time.Second):
+			case <-time.After(60 * time.Second):
 				t.Fatal("Serve did not return")
 			}
-			if took := time.Since(begin); took > 2*time.Second {
+			if took := time.Since(begin); took > 30*time.Second {
 				t.Errorf("took %v", took)
 			}
 		})
