@@ -129,6 +129,9 @@ func run(t *testing.T, opts upstream.Options) *gateway {
 	opts.Hooks.State = func(s upstream.Status) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
+		if len(g.lists) == 0 && (s.State == upstream.Ready || s.State == upstream.Degraded) {
+			t.Errorf("the server is %s before its lists were told", s.State)
+		}
 		if n := len(g.states); n == 0 || g.states[n-1] != s.State {
 			g.states = append(g.states, s.State)
 		}

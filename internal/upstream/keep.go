@@ -267,8 +267,10 @@ func (l *Lists) any() bool {
 	return false
 }
 
-// publish tells Lists what is new, if anything is.
+// publish tells Lists what is new, if anything is. Only then the server counts as
+// ready, so that who waits for that finds what it lists.
 func (s *Server) publish(c *connection) {
+	s.announce(c.client.Server())
 	s.setStatus(func(st *Status) {
 		st.State = Ready
 		for i := range st.Kinds {
@@ -277,7 +279,9 @@ func (s *Server) publish(c *connection) {
 			}
 		}
 	})
-	info := c.client.Server()
+}
+
+func (s *Server) announce(info client.ServerInfo) {
 	if !s.news.any() && s.shown != nil && sameInfo(s.shown, &info) {
 		return
 	}
