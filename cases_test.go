@@ -15,8 +15,6 @@ import (
 var openCases = map[string]string{
 	"C-127": "no test connects 200 clients at once to several paths: there is one path",
 	"C-156": "no definition comes from anywhere but the operator's own file, where these variables are allowed",
-	"C-165": "no test holds sockets open by a byte at a time",
-	"C-180": "no test counts the sessions of a server over many walks",
 }
 
 // namedCase is how a test names a case: C-031, or TestC031_Something.
