@@ -36,7 +36,7 @@ func (g *gateway) bridged(v mcp.Version) *mcptest.Caller {
 	return mcptest.CallPipes(g.t, v, func(ctx context.Context, in io.Reader, out io.Writer) error {
 		return bridge.Run(ctx, in, out, bridge.Options{
 			Connect: func(ctx context.Context) (bridge.Conn, error) {
-				tick := time.NewTicker(2 * time.Millisecond)
+				tick := time.NewTicker(100 * time.Millisecond) // for clients whose gateway has gone for good, which must not keep a processor busy
 				defer tick.Stop()
 				for {
 					cfg, _, err := config.Load([]string{g.file()}, nil)
