@@ -193,6 +193,11 @@ func (g *gateway) use(ctx context.Context) error {
 	defer c.Close() //nolint:errcheck // the gateway ends next
 	s := &session{c}
 	tools, err := s.list(ctx, mcp.Tools)
+	for tries := 0; err == nil && len(tools) == 0 && tries < 100; tries++ { // lists that failed may have to do with the login
+		if err = errors.Join(pause(ctx), g.settled(ctx)); err == nil {
+			tools, err = s.list(ctx, mcp.Tools)
+		}
+	}
 	if err != nil {
 		return err
 	}
