@@ -67,7 +67,7 @@ func runRelay() error {
 	ended := make(chan error, 1)
 	go func() { ended <- r.read(out) }() // ends with the child
 	err = serve(r)
-	_ = in.Close()
+	_ = in.Close() // a pipe: nothing is lost
 	<-ended
 	return errors.Join(err, child.Wait())
 }

@@ -120,9 +120,9 @@ func (t *target) start(ctx context.Context) error {
 // of ours, and after 10 s by force.
 func (t *target) stop() error {
 	if t.name == rosterName {
-		_ = t.cmd.Cancel()
+		_ = t.cmd.Cancel() // it may have ended by itself
 	}
-	_ = t.stdin.Close()
+	_ = t.stdin.Close() // likewise
 	kill := time.AfterFunc(10*time.Second, func() { _ = t.cmd.Process.Kill() })
 	defer kill.Stop()
 	select {

@@ -135,9 +135,9 @@ func (g *gateway) start(ctx context.Context) (stop func(), err error) {
 		}
 	}()
 	stop = func() {
-		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Process.Signal(os.Interrupt) // it may have ended by itself
 		<-ended
-		_ = cmd.Wait()
+		_ = cmd.Wait() // how it ended says nothing about the scenario
 		cancel()
 	}
 	select {
@@ -193,11 +193,6 @@ func (g *gateway) use(ctx context.Context) error {
 	defer c.Close() //nolint:errcheck // the gateway ends next
 	s := &session{c}
 	tools, err := s.list(ctx, mcp.Tools)
-	for tries := 0; err == nil && len(tools) == 0 && tries < 100; tries++ { // lists that failed may have to do with the login
-		if err = errors.Join(pause(ctx), g.settled(ctx)); err == nil {
-			tools, err = s.list(ctx, mcp.Tools)
-		}
-	}
 	if err != nil {
 		return err
 	}

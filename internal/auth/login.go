@@ -38,8 +38,7 @@ type Login struct {
 	mu   sync.Mutex // guards used
 	used bool
 	once sync.Once
-	done chan struct{} // closed when err is set
-	err  error
+	attempt
 }
 
 // errGivenUp is the end of a login that was closed.
@@ -66,7 +65,7 @@ func (o *OAuth) Begin(ctx context.Context, challenges []string) (*Login, error) 
 	if err != nil {
 		r = &record{Server: o.opts.Server} // a login is what repairs it
 	}
-	l := &Login{oauth: o, site: s, state: rand.Text(), verifier: oauth2.GenerateVerifier(), done: make(chan struct{})}
+	l := &Login{oauth: o, site: s, state: rand.Text(), verifier: oauth2.GenerateVerifier(), attempt: attempt{done: make(chan struct{})}}
 	if l.listener, err = listen(o.opts.Redirect, r.Clients[s.meta.Issuer].Redirect, l.callback); err != nil {
 		return nil, err
 	}
@@ -161,14 +160,7 @@ func (o *OAuth) remember(ctx context.Context, issuer string, client registration
 }
 
 // Wait waits until the login has ended, well or not.
-func (l *Login) Wait(ctx context.Context) error {
-	select {
-	case <-l.done:
-		return l.err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
+func (l *Login) Wait(ctx context.Context) error { return l.wait(ctx) }
 
 // Close ends the login, if it has not, and its listener.
 func (l *Login) Close() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -580,6 +581,53 @@ func TestCallsOutliveConnection(t *testing.T) {
 			t.Errorf("%d dials", w.backend.host.Dials())
 		}
 	})
+}
+
+// loginError is a wire's word that a login is wanted.
+type loginError struct{}
+
+func (loginError) Error() string      { return "log in first" }
+func (loginError) NeedsLogin() string { return "b1" }
+
+// TestLoginWhileListing has a server want a login, once it is connected: for
+// everything, and then it does not pass for one that only lists badly, or for one list.
+func TestLoginWhileListing(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		wants func(method string) bool
+		state upstream.State
+	}{
+		{"for everything", func(string) bool { return true }, upstream.NeedsLogin},
+		{"for one list", func(method string) bool { return method == mcp.MethodPromptsList }, upstream.Degraded},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			eras(t, func(t *testing.T, v mcp.Version) {
+				w := &web{backend: newBackend(v, "a")}
+				greeted := false
+				w.set(func(call *jsonrpc.Call) error {
+					switch {
+					case call.Method == mcp.MethodInitialize, call.Method == mcp.MethodDiscover && !greeted:
+						greeted = true
+						return nil
+					case call.Method == mcp.MethodPing, call.Method == mcp.MethodDiscover:
+						pass(time.Second) // whoever says too early how the server is, says it now
+					}
+					if tt.wants(call.Method) {
+						return loginError{}
+					}
+					return nil
+				})
+				g := run(t, upstream.Options{Dial: w.Dial, HTTP: true, BackoffMin: time.Hour, BackoffMax: time.Hour})
+				pass(20 * time.Second)
+				g.wantState(t, tt.state)
+				g.mu.Lock()
+				defer g.mu.Unlock()
+				if tt.state == upstream.NeedsLogin && slices.Contains(g.states, upstream.Degraded) {
+					t.Errorf("states %q", g.states)
+				}
+			})
+		})
+	}
 }
 
 // TestFirstGap: that a session's stream was opened is no reason to list twice.

@@ -203,7 +203,7 @@ func (s *Server) watch(ctx context.Context, c *connection) error {
 		case <-later:
 			later = nil
 			if err := s.check(ctx, c); err != nil {
-				return err
+				return fmt.Errorf("connection lost: %w", err)
 			}
 			checked = time.Now()
 		}
@@ -218,21 +218,26 @@ func (s *Server) check(ctx context.Context, c *connection) error {
 	if err == nil || ctx.Err() != nil || !doubtful(c, err) {
 		return nil
 	}
-	return fmt.Errorf("connection lost: %w", err)
+	return err
 }
 
 // doubt takes note of a request that failed in a way that makes one doubt the
 // connection.
 func (c *connection) doubt(err error) {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" && op.Timeout() {
-		select { // nobody is there to be asked for a sign of life
-		case c.lost <- err:
-		default:
-		}
+		c.lose(err) // nobody is there to be asked for a sign of life
 		return
 	}
 	if doubtful(c, err) {
 		wake(c.suspect)
+	}
+}
+
+// lose ends the connection because of an error.
+func (c *connection) lose(err error) {
+	select {
+	case c.lost <- err:
+	default: // somebody else knows already
 	}
 }
 

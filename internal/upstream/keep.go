@@ -227,6 +227,12 @@ func (s *Server) walk(ctx context.Context, c *connection, k mcp.Kind) walked {
 	for _, w := range waiters {
 		close(w)
 	}
+	if _, login := errors.AsType[LoginError](err); login {
+		if wanted := s.check(ctx, c); wanted != nil { // not for this list alone
+			c.lose(wanted)
+			return walked{kind: k, err: jsonrpc.ErrClosed}
+		}
+	}
 	c.doubt(err)
 	return walked{k, list, err}
 }
